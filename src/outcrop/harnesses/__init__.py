@@ -1,0 +1,130 @@
+"""Agent programs and their formats: one module a harness, pure (records in, events out), and the registry of them.
+
+A harness knows where its sessions lie, how a native record becomes `model` items, and how to resume a session. It
+opens nothing itself: the ingest room hands it records and reads side files for it. To add one: write its module, put
+its name into `REGISTRY`, and give it fixtures, tests and a page under docs/harnesses/ (a test walks the registry).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from outcrop.model import Parsed
+
+REGISTRY: dict[str, str] = {
+    "claude-code": "outcrop.harnesses.claude_code",
+    "codex": "outcrop.harnesses.codex",
+}
+"""Harness name → module that holds `HARNESS`. Imported on use."""
+
+
+class Form(StrEnum):
+    """How a file holds its records."""
+
+    LINES = "jsonl"
+    """One JSON object a line; grows at its end."""
+    ZSTD_LINES = "jsonl.zst"
+    """The same, compressed; replaced whole."""
+    DOCUMENT = "json"
+    """One JSON document, rewritten whole; `Harness.records` takes it apart."""
+
+
+@dataclass(slots=True, frozen=True)
+class Environment:
+    """The surroundings that decide where sessions lie; a value, so that any platform can be tested on any other."""
+
+    home: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    platform: str = "linux"
+    """As `sys.platform`: linux, darwin, win32."""
+
+    @classmethod
+    def here(cls) -> Environment:
+        return cls(Path.home(), os.environ, sys.platform)
+
+
+@dataclass(slots=True, frozen=True)
+class SourceFile:
+    """One file that a harness wants read.
+
+    `role` is the harness's own word for what the file is. `native` and `parent` are native session ids as far as
+    the file's place tells them; they are hints for the reader, never an identity by themselves.
+    """
+
+    path: str
+    source: str
+    form: Form = Form.LINES
+    role: str = "transcript"
+    native: str | None = None
+    parent: str | None = None
+
+
+class Side(Protocol):
+    """Reads files that stand beside a transcript and belong to it."""
+
+    def text(self, path: str, inside: str, limit: int) -> str | None:
+        """Up to `limit` bytes of `path` as text; None if it is gone, or does not truly lie under `inside`."""
+
+
+class Reader(Protocol):
+    """A fold over the records of one file. It must give the same items however the reading is cut into pieces."""
+
+    @property
+    def session(self) -> str | None:
+        """Native id of the file's own session; None until it is known. Known once, it never changes."""
+
+    def feed(self, record: dict[str, Any]) -> Parsed:
+        """Take the next record. Raises whatever a broken record makes it raise; the ingest sets that record aside."""
+
+    def state(self) -> dict[str, Any]:
+        """All that the next record may need, as plain JSON, small: it is written with every checkpoint."""
+
+
+class Harness(Protocol):
+    """One agent program."""
+
+    name: str
+    """The specification's harness value: `claude-code`."""
+    title: str
+    """For people: `Claude Code`."""
+    agent: str
+    """The agent tag of the session search contract (ruling 47): `claude`."""
+    sources: tuple[str, ...]
+    """Names of the configured places that its sessions come from; earlier ones rank higher (ruling 21)."""
+    version: int
+    """Adapter version, stepped when the same records give other events: what was read by an older one is re-read."""
+
+    def group(self, source: str) -> str:
+        """Identity group of a source (ruling 21)."""
+
+    def roots(self, source: str, environment: Environment) -> list[Path]:
+        """Folders to look in by default, existing or not, obeying the harness's own environment variables."""
+
+    def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
+        """The files under a root. Errors of listing are raised as OSError for the ingest to judge."""
+
+    def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
+        """A fold that starts anew, or goes on from `state`."""
+
+    def records(self, file: SourceFile, document: Any) -> Iterable[dict[str, Any]]:
+        """Take a whole document (Form.DOCUMENT) apart into records for the reader."""
+
+    def resume_command(self, native: str) -> list[str] | None:
+        """The command that continues a session, to be run in its working directory."""
+
+
+def load(name: str) -> Harness:
+    """The harness of that name. Raises KeyError for a name that the registry does not hold."""
+    harness: Harness = import_module(REGISTRY[name]).HARNESS
+    return harness
+
+
+def all_harnesses() -> list[Harness]:
+    return [load(name) for name in REGISTRY]

@@ -1,0 +1,102 @@
+"""The store: one normalized history, and the text index derived from it.
+
+Readers see a `Snapshot`: one consistent state, whatever the writer does meanwhile. The ingest writes through the
+engine's own writer. The engine is chosen here and nowhere else, so that another one can stand beside `embedded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from outcrop.model import Content, EventRow, SessionRow, TurnRow
+
+
+@dataclass(slots=True, frozen=True)
+class SessionQuery:
+    """Which sessions to list, and from where on. Times in UTC ms.
+
+    Sessions match when updated >= start and started < end; both as of `arrival`: a session that gained events later
+    keeps the place that it had then (ruling 15). `after` is the (updated, uid) of the last one already shown.
+    """
+
+    start: int
+    end: int
+    arrival: int
+    limit: int
+    mode: str | None = None
+    harness: str | None = None
+    source: str | None = None
+    descending: bool = True
+    after: tuple[int, bytes] | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Found:
+    """An event with its parents, for a search hit."""
+
+    event: EventRow
+    turn: TurnRow
+    session: SessionRow
+
+
+class Snapshot(Protocol):
+    """One state of the history. Ids are row ids unless they are called uid."""
+
+    epoch: str
+    """Random identity of this store."""
+    arrival: int
+    """Highest arrival number in this state."""
+    order_rev: int
+    """Steps when an existing event's time or existence changes; list cursors hold it."""
+
+    def session(self, uid: bytes) -> SessionRow | None: ...
+
+    def turn(self, uid: bytes) -> TurnRow | None: ...
+
+    def event(self, uid: bytes) -> EventRow | None: ...
+
+    def parents(self, event: EventRow) -> tuple[TurnRow, SessionRow]: ...
+
+    def sessions(self, query: SessionQuery) -> list[SessionRow]:
+        """Up to `query.limit` sessions in the asked order, as of the pinned arrival."""
+
+    def turns(self, session: int, after: int, limit: int, arrival: int) -> list[TurnRow]:
+        """Turns with ordinal > `after`, ascending, as they were at `arrival` (later events do not show)."""
+
+    def events(self, turn: int, after: int, limit: int, arrival: int) -> list[EventRow]:
+        """Events with ordinal > `after`, ascending, that had arrived by `arrival`."""
+
+    def contents(self, events: Sequence[EventRow]) -> list[Content]:
+        """Full contents, in the order asked."""
+
+    def found(self, ids: Sequence[int]) -> dict[int, Found]:
+        """Events by arrival number, with turn and session; ids that are gone are left out."""
+
+    def around_session(self, session: SessionRow) -> tuple[bytes | None, bytes | None]:
+        """uid of the sessions before and after by (updated, uid)."""
+
+    def around_turn(self, turn: TurnRow) -> tuple[bytes | None, bytes | None]: ...
+
+    def around_event(self, event: EventRow) -> tuple[bytes | None, bytes | None]:
+        """Neighbours inside the turn (ruling 4)."""
+
+    def edges(self, row: SessionRow | TurnRow) -> tuple[bytes | None, bytes | None]:
+        """uid of the first and last turn of a session, or of the first and last event of a turn."""
+
+
+class Store(Protocol):
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Raises BackendFailure where the database cannot be read, StoreMissing where nothing was ever indexed."""
+
+    def close(self) -> None: ...
+
+
+def open_store(home: Path) -> Store:
+    """The store of a data folder, for reading; any number of processes may."""
+    from outcrop.store.embedded.read import EmbeddedStore
+
+    return EmbeddedStore(home)
