@@ -14,7 +14,17 @@ PREVIEW = 240
 """Unicode scalars of a preview (`reference` behaviour: summaries fold whitespace and stop here)."""
 
 COMMAND_KEYS = ("command", "cmd", "script")
-PATH_KEYS = ("file_path", "notebook_path", "path", "filePath", "absolute_path", "target_file", "url", "pattern", "query")
+PATH_KEYS = (
+    "file_path",
+    "notebook_path",
+    "path",
+    "filePath",
+    "absolute_path",
+    "target_file",
+    "url",
+    "pattern",
+    "query",
+)
 RAW = "_raw"
 """The one key of arguments that do not parse as JSON."""
 

@@ -114,6 +114,7 @@ class ResourceExhausted(OutcropError):
 
 class BackendFailure(OutcropError):
     code = "backend_failure"
+    exit_code = EXIT_NOT_READY
 
 
 class InternalError(OutcropError):

@@ -30,9 +30,9 @@ CREATE TABLE file (
     offset INTEGER NOT NULL DEFAULT 0,   -- bytes consumed
     line INTEGER NOT NULL DEFAULT 0,     -- lines consumed
     head BLOB,                           -- digest of the first bytes
+    head_size INTEGER NOT NULL DEFAULT 0,
     tail BLOB,                           -- digest of the bytes just before offset
-    generation INTEGER NOT NULL DEFAULT 0,
-    sweeping INTEGER NOT NULL DEFAULT 0, -- 1: being read anew; rows of older generations go when that is done
+    generation INTEGER NOT NULL DEFAULT 0, -- steps when the file is read anew: rows of older ones go
     state BLOB,                          -- zstd JSON of the reader's fold
     adapter_version INTEGER NOT NULL DEFAULT 0,
     first_time INTEGER,                  -- first recorded time: ranks the files of one session
@@ -55,6 +55,9 @@ CREATE TABLE session (
     first_prompt TEXT,
     version TEXT,
     agent TEXT,
+    machine INTEGER NOT NULL DEFAULT 0,  -- 1: run by the harness for itself
+    file INTEGER,                        -- its first file
+    files INTEGER NOT NULL DEFAULT 0,    -- 1: it has several, so turns are ranked by file
     parent BLOB,                         -- uid, whether or not that session is here
     relation TEXT,
     head BLOB,                           -- origin of its first shared record: sessions with one head share history
@@ -98,6 +101,8 @@ CREATE TABLE turn (
     uid BLOB NOT NULL UNIQUE,
     session INTEGER NOT NULL,
     file INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    native TEXT,                         -- the harness's own turn id
     ord INTEGER NOT NULL,                -- 1-based in the session; 0 while hidden
     place INTEGER NOT NULL,              -- its order inside its file
     hidden INTEGER NOT NULL DEFAULT 0,   -- 1: copied head of a subagent

@@ -1,0 +1,91 @@
+"""`outcrop index`: read what is new in the agents' session files."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from outcrop.cli import output
+from outcrop.errors import EXIT_OK, ConfigError
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--full", action="store_true", help="open every file, not only those that changed")
+    parser.add_argument("--source", metavar="S", help="only this source")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+
+
+def run(args: Namespace) -> int:
+    from outcrop.cli.context import load_config
+    from outcrop.ingest.discover import configured_sources
+    from outcrop.ingest.pipeline import index
+
+    config = load_config()
+    if args.source is not None and args.source not in configured_sources():
+        raise ConfigError(f"unknown source: {args.source} (known: {', '.join(configured_sources())})")
+    with _Bar() as bar:
+        summary = index(config, full=args.full, source=args.source, progress=bar.tell)
+    if args.json:
+        output.json_line(
+            {
+                "files": summary.files,
+                "files_read": summary.changed,
+                "records": summary.records,
+                "events": summary.events,
+                "bytes": summary.bytes,
+                "seconds": round(summary.seconds, 3),
+                "problems": [{"path": path, "reason": reason} for path, reason in summary.problems],
+            }
+        )
+    else:
+        for path, reason in summary.problems:
+            print(f"outcrop: warning: {output.clean(path)}: {output.clean(reason)}", file=sys.stderr)
+        print(
+            f"{_number(summary.events)} events from {_number(summary.records)} records"
+            f" in {_number(summary.changed)} of {_number(summary.files)} files"
+            f" ({summary.bytes / 1e6:.1f} MB in {summary.seconds:.1f} s)"
+        )
+    return EXIT_OK
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+class _Bar:
+    """A progress bar on stderr, where a person looks at it; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._progress: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def tell(self, path: str, done: int, total: int, events: int) -> None:
+        if not sys.stderr.isatty():
+            return
+        if self._progress is None:
+            self._start(total)
+        self._progress.update(self._task, completed=done, total=max(total, done), events=_number(events))
+
+    def _start(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("indexing"),
+            BarColumn(),
+            DownloadColumn(),
+            TextColumn("{task.fields[events]} events"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("indexing", total=total, events="0")
+        self._progress.start()
+
+    def __exit__(self, *error: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()

@@ -1,0 +1,76 @@
+"""`outcrop status`: what is indexed, what is missing and why."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
+from typing import Any
+
+from outcrop.cli import output
+from outcrop.errors import EXIT_OK
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
+
+
+def run(args: Namespace) -> int:
+    from outcrop.cli.context import load_config
+    from outcrop.ingest.status import status
+    from outcrop.store.embedded.database import open_for_reading
+
+    config = load_config()
+    connection = open_for_reading(config.home)
+    try:
+        found = status(connection, config.home)
+    finally:
+        connection.close()
+    if args.json:
+        output.json_line(found)
+    else:
+        _show(found)
+    return EXIT_OK
+
+
+def _show(found: dict[str, Any]) -> None:
+    ink = output.Ink(sys.stdout)
+    size = sum(found["bytes"].values()) / 1e6
+    print(
+        f"{ink.bold(str(found['sessions']))} sessions, {found['turns']:,} turns, {found['events']:,} events"
+        f" in {size:.1f} MB ({output.clean(found['home'])})"
+    )
+    if found["last_pass"]:
+        when = datetime.fromtimestamp(found["last_pass"] / 1000, UTC).isoformat()
+        print(f"last read {output.moment(when)}")
+    if not found["complete"]:
+        print("the first reading is not complete")
+    if found["waiting_for_text_index"]:
+        print(f"{found['waiting_for_text_index']:,} documents wait for the text index")
+    for source in found["sources"]:
+        notes = [f"{source['sessions']:,} sessions", f"{source['files']:,} files", f"{source['bytes'] / 1e6:.1f} MB"]
+        if source["missing"]:
+            notes.append(f"{source['missing']:,} gone, kept here")
+        if source["failed"]:
+            notes.append(f"{source['failed']:,} not readable")
+        print(f"  {source['source']}: {', '.join(notes)}")
+    for root in found["roots"]:
+        if root["problem"]:
+            print(f"  cannot list {output.clean(root['root'])}: {root['problem']}")
+    for file in found["files_with_problems"]:
+        print(f"  cannot read {output.clean(file['path'])}: {file['reason']}")
+    aside = found["set_aside"]
+    for record in aside["records"]:
+        print(
+            f"  set aside {output.clean(record['path'])} line {record['line']}, byte {record['offset']}:"
+            f" {record['reason']}"
+        )
+    if aside["count"] > len(aside["records"]):
+        print(f"  and {aside['count'] - len(aside['records']):,} more records set aside")
+    for unknown in found["unknown"]:
+        print(
+            f"  unknown to this version: {unknown['records']:,} x {output.clean(unknown['kind'])}"
+            f" ({unknown['harness']} {output.clean(unknown['version'])}); kept whole"
+        )
+    if found["masked"]:
+        print("  masked: " + ", ".join(f"{rule} {n:,}" for rule, n in found["masked"].items()))

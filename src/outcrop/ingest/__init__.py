@@ -1,0 +1,1 @@
+"""From files to rows: discover, read what is new, mask secrets, cut turns, find copies, write batches."""

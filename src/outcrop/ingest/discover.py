@@ -1,0 +1,94 @@
+"""Which files there are to read: every enabled source's roots, listed; what cannot be listed is reported, not fatal.
+
+A root that does not exist is simply not there yet. A root that fails to list is degraded: nothing below it is taken
+for deleted (the history stays), and `outcrop status` names it with its reason.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from outcrop.config import Config
+from outcrop.harnesses import Environment, Harness, SourceFile, all_harnesses
+
+
+@dataclass(slots=True)
+class Found:
+    """A file to read, as it stood when it was listed."""
+
+    harness: Harness
+    file: SourceFile
+    stat: os.stat_result
+
+
+@dataclass(slots=True)
+class Discovery:
+    """Everything that one pass found. `degraded`: (source, root, reason). `refused`: (file, harness, reason)."""
+
+    found: list[Found] = field(default_factory=list)
+    roots: list[tuple[str, Path]] = field(default_factory=list)
+    degraded: list[tuple[str, Path, str]] = field(default_factory=list)
+    refused: list[tuple[SourceFile, Harness, str]] = field(default_factory=list)
+
+    def newest_first(self) -> list[Found]:
+        return sorted(self.found, key=lambda found: (-found.stat.st_mtime_ns, found.file.path))
+
+
+def discover(config: Config, environment: Environment, only: str | None = None) -> Discovery:
+    """List all files of the enabled sources, or of the source `only`."""
+    discovery = Discovery()
+    for harness in all_harnesses():
+        for source in harness.sources:
+            settings = config.source(source)
+            if not settings.enabled or only not in (None, source):
+                continue
+            roots = settings.roots if settings.roots is not None else harness.roots(source, environment)
+            for root in roots:
+                _list(discovery, harness, source, Path(root))
+    return discovery
+
+
+def configured_sources() -> list[str]:
+    """The names of all sources that the registry knows, in its order."""
+    return [source for harness in all_harnesses() for source in harness.sources]
+
+
+def reason_of(error: OSError) -> str:
+    """Why the system refused, in words."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> None:
+    try:
+        os.stat(root)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        discovery.degraded.append((source, root, reason_of(error)))
+        return
+    discovery.roots.append((source, root))
+    try:
+        for file in harness.discover(source, root):
+            _stat(discovery, harness, file)
+    except OSError as error:
+        discovery.degraded.append((source, root, reason_of(error)))
+
+
+def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:
+    try:
+        found = os.stat(file.path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        discovery.refused.append((file, harness, reason_of(error)))
+        return
+    if stat.S_ISDIR(found.st_mode):
+        discovery.refused.append((file, harness, "a directory stands where a file should be"))
+    elif not stat.S_ISREG(found.st_mode):
+        discovery.refused.append((file, harness, "not a regular file"))
+    else:
+        discovery.found.append(Found(harness, file, found))

@@ -1,0 +1,147 @@
+"""What a session is, from its turns and recorded facts: counts, times, title, parent, completion; and turn numbers.
+
+Recomputed after every batch for the sessions that it touched. Titles, the first prompt and the times come from own
+events, not from copied history ("Copies, secrets").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from outcrop import ids
+from outcrop.ingest.project import locate
+from outcrop.store.embedded import rows
+from outcrop.store.embedded.write import Writer
+
+TITLES = ("title.user", "title.generated", "title.summary")
+"""Recorded titles, best first."""
+SLUG_LIMIT = 120
+SUMMARY_LIMIT = 240
+
+
+def refresh(writer: Writer, session: int, file: int, group: str, moved: bool) -> None:
+    """Bring a session's row up to date. `file` touched it; `group` is its identity group (ruling 21)."""
+    db = writer.db
+    old = db.execute(
+        "SELECT uid, harness, source, copies, file, files, parent, relation FROM session WHERE id = ?", (session,)
+    ).fetchone()
+    first_file, several = old[4], old[5]
+    if first_file is None:
+        first_file = file
+    elif first_file != file and not several:
+        several = _of_several_files(writer, session)
+    if several:
+        moved = renumber(writer, session) or moved
+    counts = db.execute(
+        "SELECT count(*), coalesce(sum(event_count), 0), min(started), max(updated), max(ord) FROM turn"
+        " WHERE session = ? AND NOT hidden",
+        (session,),
+    ).fetchone()
+    turn_count, event_count, started, updated, last = counts
+    if old[3]:
+        started, updated = _own_times(writer, session) or (started, updated)
+    ends = db.execute("SELECT ends FROM turn WHERE session = ? AND ord = ?", (session, last)).fetchone()
+    edge = db.execute(
+        "SELECT min(e.id), max(e.id), max(e.flags & ?1), max(e.flags & ?2), max(e.type IN (3, 4))"
+        " FROM turn t JOIN event e ON e.turn = t.id WHERE t.session = ?3"
+        " AND t.last_event > coalesce((SELECT last_event FROM session WHERE id = ?3), 0)",
+        (rows.WEB, rows.OWN, session),
+    ).fetchone()
+    mode = (1 if edge[4] else 0) | (2 if edge[3] else 0) | (4 if edge[2] else 0)
+    facts = dict(writer.facts(session))
+    prompt = db.execute(
+        "SELECT t.user_text FROM turn t JOIN event e ON e.id = t.user_event WHERE t.session = ? AND NOT t.hidden"
+        " AND NOT e.flags & ? ORDER BY t.ord LIMIT 1",
+        (session, rows.COPY),
+    ).fetchone()
+    db.execute(
+        "UPDATE session SET title = ?, summary = ?, slug = ?, label = ?, first_prompt = ?, version = ?, agent = ?,"
+        " machine = ?, file = ?, files = ?, started = ?, updated = ?, turn_count = ?, event_count = ?, completed = ?,"
+        " mode = mode | ?, first_event = min(coalesce(first_event, ?), ?), last_event = max(coalesce(last_event, 0), ?),"
+        " shape = shape + ? WHERE id = ?",
+        (
+            _title(facts), _short(facts.get("summary"), SUMMARY_LIMIT), _short(facts.get("slug"), SLUG_LIMIT),
+            _text(facts.get("label")), prompt[0] if prompt else None, _text(facts.get("version")),
+            _text(facts.get("agent")), int(bool(facts.get("machine"))), first_file, int(bool(several)),
+            started or 0, updated or 0, turn_count, event_count, int(bool(ends and ends[0])), mode,
+            edge[0], edge[0], edge[1] or 0, int(moved), session,
+        ),
+    )  # fmt: skip
+    _set_parent(writer, session, group, old, facts)
+    _locate_places(writer, session)
+
+
+def renumber(writer: Writer, session: int) -> bool:
+    """Number the visible turns of a session, by file and then by their place in it. True if a number changed."""
+    found = writer.db.execute(
+        "SELECT turn.id, turn.ord, turn.hidden FROM turn JOIN file ON file.id = turn.file WHERE turn.session = ?"
+        " ORDER BY file.first_time IS NULL, file.first_time, file.path, turn.place, turn.id",
+        (session,),
+    ).fetchall()
+    changes = []
+    ord = 0
+    for id, old, hidden in found:
+        if hidden:
+            number = 0
+        else:
+            ord += 1
+            number = ord
+        if number != old:
+            changes.append((number, id))
+    writer.db.executemany("UPDATE turn SET ord = ? WHERE id = ?", changes)
+    return bool(changes)
+
+
+def _of_several_files(writer: Writer, session: int) -> bool:
+    found = writer.db.execute("SELECT count(DISTINCT file) FROM turn WHERE session = ?", (session,)).fetchone()
+    return bool(found[0] > 1)
+
+
+def _own_times(writer: Writer, session: int) -> tuple[int, int] | None:
+    found = writer.db.execute(
+        "SELECT min(time), max(time) FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ? AND NOT hidden)"
+        " AND NOT flags & ?",
+        (session, rows.COPY),
+    ).fetchone()
+    return None if found[0] is None else (found[0], found[1])
+
+
+def _title(facts: dict[str, Any]) -> str | None:
+    for name in TITLES:
+        if title := _text(facts.get(name)):
+            return title
+    return None
+
+
+def _text(value: Any) -> str | None:
+    """White space folded, control characters gone; None for what says nothing."""
+    if value is None:
+        return None
+    text = " ".join(str(value).replace("\0", " ").split())
+    return text or None
+
+
+def _short(value: Any, limit: int) -> str | None:
+    text = _text(value)
+    return text[:limit] if text else None
+
+
+def _set_parent(writer: Writer, session: int, group: str, old: tuple[Any, ...], facts: dict[str, Any]) -> None:
+    parent, relation = facts.get("parent"), facts.get("relation")
+    uid = None
+    if isinstance(parent, str) and parent:
+        uid = ids.session_uid(old[1], group, parent)
+    if (uid, relation) != (old[6], old[7]):
+        writer.db.execute("UPDATE session SET parent = ?, relation = ? WHERE id = ?", (uid, relation, session))
+
+
+def _locate_places(writer: Writer, session: int) -> None:
+    """Note worktree and Git common directory while they exist: they cannot be recovered later."""
+    for id, cwd in writer.db.execute(
+        "SELECT id, cwd FROM place WHERE session = ? AND worktree IS NULL", (session,)
+    ).fetchall():
+        found = locate(cwd)
+        if found is not None:
+            writer.db.execute(
+                "UPDATE place SET worktree = ?, common_dir = ? WHERE id = ?", (found.worktree, found.common_dir, id)
+            )

@@ -1,0 +1,1 @@
+"""The embedded engine: SQLite holds the truth, tantivy the text index derived from it."""

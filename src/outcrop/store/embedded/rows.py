@@ -1,0 +1,88 @@
+"""How rows hold things: the bits of an event, blocks of contents, and rows as the words of `model`.
+
+One place for encodings, so that the reader, the writer and the text index cannot disagree. A block is zstd of a JSON
+array; each element holds the non-empty fields of `model.Content` of one event.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import orjson
+
+from outcrop.model import Content
+
+COPY = 1
+"""Copied history: another session holds the original."""
+OPENS = 2
+"""A prompt that starts a turn."""
+WEB = 4
+"""A web search or fetch (ruling 29)."""
+OWN = 8
+"""A call of this product's own tools (ruling 11)."""
+ERROR = 16
+SUPERSEDED = 32
+DELETED = 64
+"""Gone from the harness's database, kept here (ruling 41)."""
+INFERRED = 128
+"""The time is not the record's own (ruling 22)."""
+GUESSED = 256
+"""The time is the file's, until the first recorded one arrives."""
+PARTIAL = 512
+"""Visible text that is never the final answer."""
+BY_USER = 1024
+SETTLES = 2048
+"""Its coming proves that the agent had gone idle."""
+
+BLOCK_EVENTS = 64
+BLOCK_BYTES = 256 * 1024
+LEVEL = 3
+
+CONTENT_FIELDS = ("text", "arguments", "original_tool", "call_id", "exit_code", "is_error", "extra", "raw")
+
+
+@cache
+def _codec() -> Any:
+    # Imported at the first content: most commands that only list never need it.
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=LEVEL), zstandard.ZstdDecompressor()
+
+
+def compress(data: bytes) -> bytes:
+    packed: bytes = _codec()[0].compress(data)
+    return packed
+
+
+def decompress(data: bytes) -> bytes:
+    plain: bytes = _codec()[1].decompress(data)
+    return plain
+
+
+def encode_content(content: dict[str, Any]) -> bytes:
+    """One content as JSON. Keys that are not strings and integers past 64 bits become text, as no reader needs more."""
+    try:
+        return orjson.dumps(content)
+    except TypeError:
+        return orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
+
+
+def encode_block(contents: list[bytes]) -> tuple[bytes, int]:
+    """A block of encoded contents, and its size before compression."""
+    plain = b"[" + b",".join(contents) + b"]"
+    return compress(plain), len(plain)
+
+
+def decode_block(z: bytes) -> list[dict[str, Any]]:
+    block: list[dict[str, Any]] = orjson.loads(decompress(z))
+    return block
+
+
+def content(stored: dict[str, Any]) -> Content:
+    return Content(**stored)
+
+
+def numbers(text: str) -> list[int]:
+    """A comma separated list of numbers, as turns keep their types and tools."""
+    return [int(part) for part in text.split(",")] if text else []
