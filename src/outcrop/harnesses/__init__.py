@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from outcrop.model import Parsed
+if TYPE_CHECKING:
+    from outcrop.model import Parsed
 
 REGISTRY: dict[str, str] = {
     "claude-code": "outcrop.harnesses.claude_code",

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from outcrop import faults
-from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile, jsonl
+from outcrop.harnesses import Form, Harness, Reader, SourceFile, jsonl
 from outcrop.ingest import checkpoints
 from outcrop.ingest.checkpoints import Verdict
 from outcrop.ingest.history import finish_anew, write_batch

@@ -57,7 +57,8 @@ def refresh(writer: Writer, session: int, file: int, group: str, moved: bool) ->
     db.execute(
         "UPDATE session SET title = ?, summary = ?, slug = ?, label = ?, first_prompt = ?, version = ?, agent = ?,"
         " machine = ?, file = ?, files = ?, started = ?, updated = ?, turn_count = ?, event_count = ?, completed = ?,"
-        " mode = mode | ?, first_event = min(coalesce(first_event, ?), ?), last_event = max(coalesce(last_event, 0), ?),"
+        " mode = mode | ?, first_event = coalesce(min(first_event, ?), first_event, ?),"
+        " last_event = max(coalesce(last_event, 0), ?),"
         " shape = shape + ? WHERE id = ?",
         (
             _title(facts), _short(facts.get("summary"), SUMMARY_LIMIT), _short(facts.get("slug"), SLUG_LIMIT),

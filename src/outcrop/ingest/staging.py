@@ -250,7 +250,7 @@ class Stager:
         if event.settles:
             flags |= rows.SETTLES
         if event.type in _TOOLS and event.tool is not None:
-            kind = category(event.tool)
+            kind = category(event.tool, event.original_tool)
             if kind is Category.WEB:
                 flags |= rows.WEB
             elif kind is Category.OWN:

@@ -82,7 +82,8 @@ def migrate(connection: sqlite3.Connection) -> None:
         # executescript commits first, so the transaction is part of the script.
         connection.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version={number};\nCOMMIT;")
     connection.execute(
-        "INSERT OR IGNORE INTO meta VALUES ('epoch', ?), ('generation', 0), ('order_rev', 0), ('first_build', 'running')",
+        "INSERT OR IGNORE INTO meta VALUES"
+        " ('epoch', ?), ('generation', 0), ('order_rev', 0), ('first_build', 'running')",
         (secrets.token_hex(16),),
     )
 

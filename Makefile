@@ -1,0 +1,40 @@
+# Everything a developer runs. `make` alone lists the targets. PYTHON chooses the interpreter (3.11 or newer).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test lint format bench clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+demo: $(INSTALLED) ## index the bundled sample home, search it, open what is found, ask the same over MCP
+	@$(BIN)/python demo/run.py
+
+test: lint ## everything that CI runs: lint, types, tests
+	$(BIN)/python -m pytest -n 2
+
+lint: $(INSTALLED) ## check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## put the source into its format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED) ## run the measurements of bench/
+	@for file in bench/bench_*.py; do test -e "$$file" || continue; echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .hypothesis build dist
+	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "outcrop needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,134 @@
+"""The command line: a table of verbs, each in a module of its own that is imported when it runs.
+
+A verb's module has `add_arguments(parser)` and `run(args) -> int`. Results go to stdout, everything else to stderr;
+exit codes are those of `outcrop.errors`. `--version` and `--help` import no verb.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from outcrop import __version__
+from outcrop.errors import EXIT_INTERRUPTED, EXIT_IO, EXIT_OK, EXIT_USAGE, OutcropError
+
+VERBS: dict[str, tuple[str, str]] = {
+    "index": ("outcrop.cli.index", "read what is new in the agents' session files"),
+    "events": ("outcrop.cli.events", "search for prompts, answers and other events"),
+    "open": ("outcrop.cli.open", "show a session, a turn or an event"),
+    "sessions": ("outcrop.cli.sessions", "list the sessions of a time range"),
+    "call": ("outcrop.cli.call", "run one MCP tool and print its envelope"),
+    "mcp": ("outcrop.cli.mcp", "serve the MCP tools on standard input and output"),
+    "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),
+    "rebuild": ("outcrop.cli.rebuild", "build the text index anew from the history"),
+}
+"""Verb → its module and its help, in the order of the help page."""
+
+EXIT_CODES = (
+    "exit codes: 0 done, 1 nothing found, 2 usage, 3 store not ready, 4 input or output failed, 130 interrupted"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; the value is the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = bool(os.environ.get("OUTCROP_DEBUG"))
+    while words and words[0] == "--debug":
+        debug = True
+        words.pop(0)
+    _utf8_output()
+    try:
+        if not words or words[0] in ("-h", "--help", "help"):
+            print(_help(), flush=True)
+            return EXIT_OK if words else EXIT_USAGE
+        if words[0] in ("-V", "--version"):
+            print(f"outcrop {__version__}", flush=True)
+            return EXIT_OK
+        code = _run(words[0], words[1:], debug)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader has seen enough. Whatever is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+def _run(verb: str, words: list[str], debug: bool) -> int:
+    if verb not in VERBS:
+        return _usage(f"unknown command: {verb}", _nearest(verb))
+    import argparse
+    from importlib import import_module
+
+    module_name, help_line = VERBS[verb]
+    parser = argparse.ArgumentParser(
+        prog=f"outcrop {verb}", description=f"{help_line.capitalize()}.", epilog=EXIT_CODES
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    try:
+        module = import_module(module_name)
+        module.add_arguments(parser)
+        args = parser.parse_args(words)
+        debug = debug or args.debug
+        if debug:
+            import logging
+
+            logging.getLogger("outcrop").addHandler(logging.StreamHandler())
+        code: int = module.run(args)
+        return code
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except OutcropError as error:
+        _report(error.message, debug)
+        return error.exit_code
+    except OSError as error:
+        _report(str(error), debug)
+        return EXIT_IO
+    except Exception as error:  # the outermost border: a person gets one line, --debug all of it
+        _report(f"internal error: {type(error).__name__}: {error} (--debug shows where)", debug)
+        return EXIT_IO
+
+
+def _report(message: str, debug: bool) -> None:
+    from outcrop.cli import output
+
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    output.error(message)
+
+
+def _usage(message: str, hint: str) -> int:
+    from outcrop.cli import output
+
+    output.error(message, hint)
+    return EXIT_USAGE
+
+
+def _nearest(verb: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(verb, VERBS, 1)
+    return f"did you mean `outcrop {near[0]}`?" if near else "`outcrop --help` lists the commands"
+
+
+def _help() -> str:
+    width = max(map(len, VERBS))
+    rows = "\n".join(f"  {verb:<{width}}  {text}" for verb, (_, text) in VERBS.items())
+    return (
+        "usage: outcrop [--version] [--debug] COMMAND ...\n\n"
+        "The searchable memory of every coding agent on this machine.\n\n"
+        f"commands:\n{rows}\n\n`outcrop COMMAND --help` tells more.\n{EXIT_CODES}"
+    )
+
+
+def _utf8_output() -> None:
+    """Stored text is Unicode whatever the locale says; what is no scalar comes out as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -1,0 +1,41 @@
+"""`outcrop call TOOL [JSON]`: one MCP tool in this process, envelope out."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+
+from outcrop.cli import context, output
+from outcrop.contracts import mcp_v1
+from outcrop.errors import InvalidRequest
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("tool", metavar="TOOL", help=f"one of {', '.join(mcp_v1.TOOLS)}")
+    parser.add_argument("json", metavar="JSON", nargs="?", help="the arguments; read from standard input when left out")
+    parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="give up after this time")
+
+
+def run(args: Namespace) -> int:
+    started = time.monotonic()
+    text = sys.stdin.read() if args.json is None else args.json
+    try:
+        arguments = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"the arguments are not JSON: {error}") from None
+    deadline = None if args.timeout is None else started + args.timeout
+    envelope = mcp_v1.call(args.tool, arguments, context.build(deadline), started)
+    output.json_line(envelope)
+    return output.exit_code(envelope)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value

@@ -1,0 +1,40 @@
+"""`outcrop mcp`: the MCP server on standard input and output.
+
+Until the first tool is listed or called nothing of the contract or the store is loaded: every agent starts a server
+of its own, and most of them ask it nothing.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from outcrop import config
+from outcrop.harnesses import all_harnesses
+from outcrop.servers import stdio
+from outcrop.servers.jsonrpc import Slots
+from outcrop.servers.mcp import Protocol, Toolbox
+
+if TYPE_CHECKING:
+    from outcrop.contracts.mcp_v1.envelope import Context
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """It takes none: everything is configured in config.toml."""
+
+
+def run(args: Namespace) -> int:
+    known = [source for harness in all_harnesses() for source in harness.sources]
+    settings = config.load(known_sources=known)
+    sources = [source for source in known if settings.source(source).enabled]
+
+    def open_context() -> Context:
+        import logging
+
+        # Nobody watches a server: what fails in it is told on stderr, which clients keep in their logs.
+        logging.getLogger("outcrop").handlers = [logging.StreamHandler()]
+        from outcrop.cli import context
+
+        return context.build(settings=settings)
+
+    return stdio.serve(Protocol(Toolbox(open_context, sources)), Slots(settings.parallel, settings.queue))
