@@ -388,7 +388,8 @@ def _amend(work: SessionWork, uid: bytes, changes: dict[str, Any]) -> None:
     if staged.time != time:
         writer.step_meta("order_rev")
     writer.db.execute(
-        "UPDATE event SET time = ?, flags = ?, ends = ?, tool = ?, model = ?, generator = ?, rev = rev + ? WHERE id = ?",
+        "UPDATE event SET time = ?, flags = ?, ends = ?, tool = ?, model = ?, generator = ?, rev = rev + ?"
+        " WHERE id = ?",
         (
             staged.time, flags, ends,
             writer.name(changes["tool"]) if changes.get("tool") else tool,

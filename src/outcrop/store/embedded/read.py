@@ -180,7 +180,8 @@ class EmbeddedSnapshot:
             then = self._db.execute(
                 """SELECT min(time), max(time), max(flags & 4), max(flags & 8), max(type IN (3, 4)), count(*),
                      count(DISTINCT turn) FROM event
-                     WHERE turn IN (SELECT id FROM turn WHERE session = ? AND NOT hidden) AND id <= ? AND (NOT flags & 1 OR ?)""",
+                     WHERE turn IN (SELECT id FROM turn WHERE session = ? AND NOT hidden) AND id <= ?
+                     AND (NOT flags & 1 OR ?)""",
                 (row[0], query.arrival, self._all_copied(row[0])),
             ).fetchone()
             if then[0] is None:
