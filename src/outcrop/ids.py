@@ -83,12 +83,10 @@ def parse(text: str) -> Id:
 
     Raises `InvalidId` whose `details["reason"]` says what is wrong.
     """
-    for kind, prefix in _PREFIX.items():
-        if text.startswith(prefix):
-            body = text[len(prefix) :]
-            break
-    else:
+    kind = next((kind for kind, prefix in _PREFIX.items() if text.startswith(prefix)), None)
+    if kind is None:
         raise InvalidId("it does not begin with session:ses_, turn:turn_ or event:evt_")
+    body = text[len(_PREFIX[kind]) :]
     if not body:
         raise InvalidId("nothing follows the prefix")
     if len(body) > _LONGEST:

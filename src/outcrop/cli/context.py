@@ -43,14 +43,9 @@ def catalog(settings: Config, store: Store | None = None) -> Catalog:
 
 def _sources_with_data(store: Store) -> tuple[str, ...]:
     """Empty where there is no store yet, or none that can be read: descriptions must not fail."""
-    from outcrop.store.embedded.read import EmbeddedStore
-
-    if not isinstance(store, EmbeddedStore):
-        return ()
-    held = "SELECT DISTINCT source FROM session WHERE event_count > 0 ORDER BY source"
     try:
-        with store.snapshot():
-            return tuple(source for (source,) in store.connection().execute(held))
+        with store.snapshot() as snapshot:
+            return snapshot.sources()
     except OutcropError:
         return ()
 

@@ -14,7 +14,7 @@ from typing import Any
 from outcrop import ids
 from outcrop.model import Relation
 from outcrop.store.embedded import rows
-from outcrop.store.embedded.write import Writer
+from outcrop.store.embedded.write import Writer, text_class
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class Holder:
     origin: bytes | None
     time: int
     flags: int
+    kind: int
 
 
 def decide(writer: Writer, session: int, arrived: Sequence[Arrived]) -> set[int]:
@@ -104,7 +105,8 @@ def _judge(writer: Writer, group: set[int]) -> set[int]:
         holders += [
             Holder(session, *row)
             for row in db.execute(
-                "SELECT id, uid, origin, time, flags FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ?)",
+                "SELECT id, uid, origin, time, flags, type FROM event"
+                " WHERE turn IN (SELECT id FROM turn WHERE session = ?)",
                 (session,),
             )
         ]
@@ -118,6 +120,7 @@ def _judge(writer: Writer, group: set[int]) -> set[int]:
     ancestors = {session: _ancestors(session, sessions) for session in group}
     changed: set[int] = set()
     updates: list[tuple[int, bytes | None, int]] = []
+    stale: list[tuple[int, int]] = []
     for root, alike in shared.items():
         first = _original(alike, sessions, ancestors, starts)
         for holder in alike:
@@ -125,8 +128,10 @@ def _judge(writer: Writer, group: set[int]) -> set[int]:
             origin = holder.origin if holder.origin is None or holder.uid == root else root
             if (flags, origin) != (holder.flags, holder.origin):
                 updates.append((flags, origin, holder.id))
+                stale.append((holder.id, text_class(holder.kind)))
                 changed.add(holder.session)
     db.executemany("UPDATE event SET flags = ?, origin = ? WHERE id = ?", updates)
+    writer.todo(stale)
     for session in changed:
         db.execute(
             "UPDATE session SET copies = (SELECT count(*) FROM event WHERE flags & ?1 AND turn IN"

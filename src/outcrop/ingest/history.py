@@ -21,12 +21,11 @@ from outcrop.ingest.staging import (
     apply_changes,
     content_of,
     flag_changes,
-    is_conversation,
     searchable,
 )
 from outcrop.model import END_CODE, EVENT_TYPES, TYPE_CODE, Event, EventType
 from outcrop.store.embedded import rows
-from outcrop.store.embedded.write import CONVERSATION, OTHER, FileRow, Writer
+from outcrop.store.embedded.write import CONVERSATION, FileRow, Writer, text_class
 from outcrop.turns import TurnFold, fold_stored
 
 _USER = TYPE_CODE[EventType.USER_INPUT]
@@ -262,7 +261,7 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
         if stored is None:
             work.add(staged, fresh, stored=False)
             if searchable(staged.event):
-                todo.append((fresh, CONVERSATION if is_conversation(TYPE_CODE[staged.event.type]) else OTHER))
+                todo.append((fresh, text_class(TYPE_CODE[staged.event.type])))
             fresh += 1
         elif anew and stored.file == file.id and stored.generation != file.generation:
             _replace(work, staged, stored, todo)
@@ -310,7 +309,7 @@ def finish_anew(writer: Writer, harness: Harness, file: FileRow, sessions: set[i
             (session, file.id, file.generation),
         ).fetchall()
         db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in gone])
-        writer.todo((row[0], CONVERSATION if is_conversation(row[1]) else OTHER) for row in gone)
+        writer.todo((row[0], text_class(row[1])) for row in gone)
         for turn in {row[2] for row in gone}:
             rebuild_turn(writer, turn)
         if gone:
@@ -363,7 +362,7 @@ def _replace(work: SessionWork, staged: Staged, stored: Any, todo: list[tuple[in
         writer.step_meta("order_rev")
     if (row[7], row[8]) != (before[2], before[3]) or old != content_of(staged.event):
         writer.db.execute("UPDATE event SET rev = rev + 1 WHERE id = ?", (stored.id,))
-        todo.append((stored.id, CONVERSATION if is_conversation(row[7]) else OTHER))
+        todo.append((stored.id, text_class(row[7])))
 
 
 def _amend(work: SessionWork, uid: bytes, changes: dict[str, Any]) -> None:
@@ -407,8 +406,8 @@ def _amend(work: SessionWork, uid: bytes, changes: dict[str, Any]) -> None:
 
 def stale(writer: Writer, id: int, turn: int, kind: int) -> None:
     """Queue an event's document, and those of the next two conversational events, whose context it is."""
-    documents = [(id, CONVERSATION if is_conversation(kind) else OTHER)]
-    if is_conversation(kind):
+    documents = [(id, text_class(kind))]
+    if text_class(kind) == CONVERSATION:
         documents += [
             (row[0], CONVERSATION)
             for row in writer.db.execute(
@@ -438,7 +437,7 @@ def _settle_guesses(work: SessionWork, time: int) -> None:
             " RETURNING id, type",
             (time, rows.GUESSED, turn, work.file.id, rows.GUESSED),
         ).fetchall()
-        work.writer.todo((row[0], CONVERSATION if is_conversation(row[1]) else OTHER) for row in changed)
+        work.writer.todo((row[0], text_class(row[1])) for row in changed)
         work.rebuild.add(turn)
     if turns:
         work.writer.step_meta("order_rev")

@@ -17,7 +17,7 @@ from outcrop import ids
 from outcrop.harnesses import Harness, Reader
 from outcrop.harnesses.toolnames import Category, category
 from outcrop.ingest.redaction import Masker
-from outcrop.model import TYPE_CODE, Amend, Event, EventType, Fact, Parsed
+from outcrop.model import Amend, Event, EventType, Fact, Parsed
 from outcrop.store.embedded import rows
 
 UNKNOWN = "unknown"
@@ -360,7 +360,3 @@ def content_of(event: Event) -> dict[str, Any]:
 
 def searchable(event: Event) -> bool:
     return bool(event.text) or event.type is EventType.TOOL_CALL
-
-
-def is_conversation(code: int) -> bool:
-    return code <= TYPE_CODE[EventType.ASSISTANT_RESPONSE]

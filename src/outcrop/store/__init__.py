@@ -6,7 +6,7 @@ engine's own writer. The engine is chosen here and nowhere else, so that another
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,12 @@ class Snapshot(Protocol):
     order_rev: int
     """Steps when an existing event's time or existence changes; list cursors hold it."""
 
+    def coverage(self) -> float | None:
+        """The share of the history that is searchable; None where that is all of it (ruling 23)."""
+
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources that hold data, sorted."""
+
     def session(self, uid: bytes) -> SessionRow | None: ...
 
     def turn(self, uid: bytes) -> TurnRow | None: ...
@@ -89,8 +95,11 @@ class Snapshot(Protocol):
 
 
 class Store(Protocol):
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Raises BackendFailure where the database cannot be read, StoreMissing where nothing was ever indexed."""
+    def snapshot(self, cancelled: Callable[[], bool] | None = None) -> AbstractContextManager[Snapshot]:
+        """`cancelled` is asked while the engine works; Cancelled is raised once it says so.
+
+        Raises BackendFailure where the database cannot be read, StoreMissing where nothing was ever indexed.
+        """
 
     def close(self) -> None: ...
 

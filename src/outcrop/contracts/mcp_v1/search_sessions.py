@@ -125,7 +125,7 @@ def _resolve(within: ids.Id | None, context: Context) -> dict[str, bytes]:
     if within is None:
         return {}
     if within.uid is not None:
-        with context.store.snapshot() as snapshot:
+        with context.store.snapshot(context.stopped) as snapshot:
             if within.kind is Kind.SESSION and snapshot.session(within.uid):
                 return {"session": within.uid}
             if within.kind is Kind.TURN and snapshot.turn(within.uid):

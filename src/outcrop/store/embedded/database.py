@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, StoreMissing
+from outcrop.errors import BackendFailure, Cancelled, OutcropError, ResourceExhausted, StoreMissing
 
 NAME = "outcrop.db"
 SCHEMA = 1
@@ -105,6 +105,8 @@ def translated(error: sqlite3.Error) -> OutcropError:
     """The typed error for an engine error."""
     code = getattr(error, "sqlite_errorcode", None) or 0
     primary = code & 0xFF
+    if primary == sqlite3.SQLITE_INTERRUPT:
+        return Cancelled("the request was cancelled")
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM):
         return ResourceExhausted(DISK_FULL if primary == sqlite3.SQLITE_FULL else "memory ran out")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

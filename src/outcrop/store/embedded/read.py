@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,8 @@ _TURN = """t.id, t.uid, t.session, s.uid, t.ord, t.started, t.updated, t.event_c
     t.user_text, t.user_more, t.reply_event, t.reply_text, t.reply_more, t.tools, t.types, t.last_event"""
 _EVENT = "id, uid, session, turn, ord, type, time, flags, tool, model, generator, rev, origin, block, slot"
 _BLOCKS_KEPT = 32
+ASK_EVERY = 20_000
+"""Steps of the engine between two looks at whether the caller still waits: about a millisecond."""
 
 
 class EmbeddedStore:
@@ -72,13 +74,15 @@ class EmbeddedStore:
         return connection
 
     @contextmanager
-    def snapshot(self) -> Iterator[EmbeddedSnapshot]:
+    def snapshot(self, cancelled: Callable[[], bool] | None = None) -> Iterator[EmbeddedSnapshot]:
         connection = self.connection()
         with engine_errors():
+            connection.set_progress_handler(cancelled, ASK_EVERY)
             connection.execute("BEGIN")
             try:
                 yield EmbeddedSnapshot(connection)
             finally:
+                connection.set_progress_handler(None, 0)
                 connection.execute("ROLLBACK")
 
     def close(self) -> None:
@@ -98,8 +102,16 @@ class EmbeddedSnapshot:
         meta = dict(connection.execute("SELECT k, v FROM meta"))
         self.epoch = str(meta.get("epoch", ""))
         self.order_rev = int(meta.get("order_rev", 0))
-        self.first_build = str(meta.get("first_build", "running"))
         self.arrival = int(connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()[0])
+
+    def coverage(self) -> float | None:
+        from outcrop.store.embedded.text import coverage
+
+        return coverage(self._db)
+
+    def sources(self) -> tuple[str, ...]:
+        found = self._db.execute("SELECT DISTINCT source FROM session WHERE event_count > 0 ORDER BY source")
+        return tuple(row[0] for row in found)
 
     # Rows by uid
 

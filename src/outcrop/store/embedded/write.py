@@ -15,12 +15,19 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.database import engine_errors, open_for_writing
 
 CONVERSATION = 0
 OTHER = 1
 """Classes of `text_todo`: conversations are drained first."""
+_ANSWER = TYPE_CODE[EventType.ASSISTANT_RESPONSE]
+
+
+def text_class(kind: int) -> int:
+    """The class of an event's document, by the code of its type."""
+    return CONVERSATION if kind <= _ANSWER else OTHER
 
 
 @dataclass(slots=True)
