@@ -10,10 +10,10 @@ import pytest
 from world import World
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """All sessions, indexed once for a module. Tests must not change it."""
-    made = World(tmp_path_factory.mktemp("world"))
+@pytest.fixture(scope="module", params=["call", "mcp"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """All sessions, indexed once for a module, asked through either door. Tests must not change it."""
+    made = World(tmp_path_factory.mktemp("world"), door=request.param)
     made.write()
     made.index()
     yield made
@@ -23,7 +23,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture
 def small_world(tmp_path: Path) -> Iterator[World]:
     """An empty world for a test that writes, indexes and changes it as it likes."""
-    made = World(tmp_path)
+    made = World(tmp_path, door="call")
     made.places()
     yield made
     made.close()

@@ -24,6 +24,7 @@ from transcripts import DAY, Claude, Codex, at, milliseconds, say, think, use
 __all__ = ["DAY", "Claude", "Codex", "Places", "Run", "World", "at", "milliseconds", "say", "think", "use"]
 
 SOURCE = Path(__file__).parent.parent / "src"
+FORKER = Path(__file__).parent / "forker.py"
 WHOLE_DAY = {"start_datetime": f"{DAY}T00:00:00Z", "end_datetime": "2026-05-02T00:00:00Z"}
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 SHARED_ID = "5f0d6a1e-3b7c-4d2a-9e8f-1a2b3c4d5e6f"
@@ -289,7 +290,9 @@ class World:
 
     folder: Path
     sessions: dict[str, Session] = field(default_factory=dict)
-    _server: subprocess.Popen[str] | None = None
+    door: str = "mcp"
+    """Where tool calls go in: `mcp`, one server that stays, or `call`, one `outcrop call` process each."""
+    _processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     _schemas: dict[str, Any] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
 
@@ -363,11 +366,16 @@ class World:
         return done
 
     def call(self, tool: str, arguments: Any = None, /, **named: Any) -> dict[str, Any]:
-        """One tool call to a server that stays: the envelope, checked against the published schema."""
+        """One tool call through the world's door: the envelope, checked against the published schema."""
         given = arguments if arguments is not None else named
-        result = self._ask("tools/call", {"name": tool, "arguments": given})
-        envelope = result["structuredContent"]
-        assert result["isError"] is ("error" in envelope)
+        if self.door == "call":
+            told = self._tell("forker.py", json.dumps(["call", tool, json.dumps(given)]))
+            envelope = json.loads(told["out"])
+            assert (told["code"] == 0) is ("error" not in envelope)
+        else:
+            result = self._ask("tools/call", {"name": tool, "arguments": given})
+            envelope = result["structuredContent"]
+            assert result["isError"] is ("error" in envelope)
         self.conforms(tool, envelope)
         return envelope
 
@@ -426,18 +434,26 @@ class World:
         return found
 
     def close(self) -> None:
-        if self._server is not None:
-            assert self._server.stdin is not None
-            self._server.stdin.close()
-            self._server.wait(timeout=30)
-            assert self._server.stdout is not None
-            self._server.stdout.close()
-            self._server = None
+        for process in self._processes.values():
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()
+            process.wait(timeout=30)
+            process.stdout.close()
+        self._processes.clear()
 
     def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        if self._server is None:
-            self._server = subprocess.Popen(
-                [sys.executable, "-m", "outcrop", "mcp"],
+        answer = self._tell("mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def _tell(self, who: str, line: str) -> dict[str, Any]:
+        """Write a line to a process that stays, and read its answer."""
+        process = self._processes.get(who)
+        if process is None:
+            command = [str(FORKER)] if who == "forker.py" else ["-m", "outcrop", "mcp"]
+            process = self._processes[who] = subprocess.Popen(
+                [sys.executable, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -445,14 +461,11 @@ class World:
                 env=self.environment,
                 cwd=self.home,
             )
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        self._server.stdin.write(json.dumps(frame) + "\n")
-        self._server.stdin.flush()
-        answer = json.loads(self._server.stdout.readline())
-        assert "result" in answer, answer
-        return answer["result"]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
 
     def _git(self, place: Path, *words: str) -> None:
         identity = {"NAME": "A", "EMAIL": "a@example.org"}

@@ -386,6 +386,10 @@ def _amend(work: SessionWork, uid: bytes, changes: dict[str, Any]) -> None:
         ends = END_CODE[changes["ends"]] if changes["ends"] is not None else 0
     if staged.time != time:
         writer.step_meta("order_rev")
+    searched = ("text", "arguments")
+    meaning = (
+        staged.time != time or "tool" in changes or any(changed.get(name) != content.get(name) for name in searched)
+    )
     writer.db.execute(
         "UPDATE event SET time = ?, flags = ?, ends = ?, tool = ?, model = ?, generator = ?, rev = rev + ?"
         " WHERE id = ?",
@@ -394,17 +398,17 @@ def _amend(work: SessionWork, uid: bytes, changes: dict[str, Any]) -> None:
             writer.name(changes["tool"]) if changes.get("tool") else tool,
             writer.name(changes["model"]) if changes.get("model") else model,
             writer.name(changes["generator"]) if changes.get("generator") else generator,
-            int(changed != content or staged.time != time), id,
+            int(meaning), id,
         ),
     )  # fmt: skip
-    if changed.get("text") != content.get("text") or changed.get("arguments") != content.get("arguments"):
-        stale(writer, id, turn, kind)
+    if meaning:
+        stale(writer, id, kind)
     if {"ends", "superseded", "partial", "time", "text", "tool"} & changes.keys():
         # The row of a turn that this batch adds to is written first and then folded again.
         work.rebuild.add(turn)
 
 
-def stale(writer: Writer, id: int, turn: int, kind: int) -> None:
+def stale(writer: Writer, id: int, kind: int) -> None:
     """Queue an event's document, and those of the next two conversational events, whose context it is."""
     documents = [(id, text_class(kind))]
     if text_class(kind) == CONVERSATION:

@@ -19,6 +19,7 @@ from outcrop.errors import StoreMissing
 from outcrop.model import ENDS, EVENT_TYPES, Content, EventRow, Preview, SessionRow, TurnRow
 from outcrop.store import Found, SessionQuery
 from outcrop.store.embedded import rows
+from outcrop.store.embedded.coverage import coverage
 from outcrop.store.embedded.database import database_path, engine_errors, open_for_reading
 
 if TYPE_CHECKING:
@@ -105,8 +106,6 @@ class EmbeddedSnapshot:
         self.arrival = int(connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()[0])
 
     def coverage(self) -> float | None:
-        from outcrop.store.embedded.text import coverage
-
         return coverage(self._db)
 
     def sources(self) -> tuple[str, ...]:

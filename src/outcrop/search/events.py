@@ -1,0 +1,255 @@
+"""Events that match a query: the one search behind `search_sessions` and `outcrop events`.
+
+The text index proposes, the rows decide: a hit is shown only as its row is now. Of copied history one event counts, the
+original inside the asked scope, else the oldest copy ("Copies" of the rulings).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from outcrop import calls
+from outcrop.errors import Cancelled, TextIndexRebuilding
+from outcrop.model import Content, EventRow, EventType
+from outcrop.search import query as queries
+from outcrop.search import rank, repair
+from outcrop.search.query import Builder, Parsed, Scope
+from outcrop.search.snippet import snippet
+from outcrop.store import Found, Snapshot, Store
+from outcrop.store.embedded import analysis
+from outcrop.store.embedded.text import TextReader, View, engine_error, is_engine_failure
+from outcrop.store.embedded.text_fields import TOOL_TYPES, schema
+
+_ATTEMPTS = 5
+_AT_ONCE = 64
+_MOST_COPIES = 4096
+
+
+@dataclass(slots=True, frozen=True)
+class EventQuery:
+    """What to look for. `session` and `turn` are uids; `limit` is the number of hits wanted."""
+
+    text: str
+    types: tuple[EventType, ...]
+    limit: int
+    session: bytes | None = None
+    turn: bytes | None = None
+    harness: str | None = None
+    source: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class EventHit:
+    """`score` is in [0, 1]; `snippet_truncated`: the event's text holds more than the snippet."""
+
+    found: Found
+    score: float
+    snippet: str
+    snippet_truncated: bool
+
+
+@dataclass(slots=True, frozen=True)
+class EventHits:
+    """Hits in their total order. `truncated`: there are more. Warnings begin with a stable code (ruling 23)."""
+
+    hits: list[EventHit]
+    truncated: bool
+    warnings: list[str]
+
+
+class _TextStore(Protocol):
+    """What a store with a text index has beside `Store`."""
+
+    @property
+    def text(self) -> TextReader: ...
+
+    def connection(self) -> sqlite3.Connection: ...
+
+
+def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool] | None = None) -> EventHits:
+    """The best `query.limit` events.
+
+    Raises TextIndexRebuilding where no index can answer, Cancelled once `cancelled` says so, and the store's errors.
+    """
+    embedded = cast(_TextStore, store)
+    for _ in range(_ATTEMPTS):
+        view = embedded.text.view(embedded.connection())
+        if view is None:
+            return EventHits([], False, [])
+        with store.snapshot(cancelled) as snapshot:
+            if not embedded.text.current(embedded.connection(), view):
+                continue
+            try:
+                return _Search(snapshot, view, query, cancelled).answer(snapshot.coverage())
+            except BaseException as error:
+                if is_engine_failure(error):
+                    raise engine_error(error) from error
+                raise
+    raise TextIndexRebuilding
+
+
+class _Search:
+    """One search over one state of index and rows."""
+
+    def __init__(self, snapshot: Snapshot, view: View, query: EventQuery, cancelled: Callable[[], bool] | None) -> None:
+        self._snapshot = snapshot
+        self._searcher = view.searcher
+        self._query = query
+        self._cancelled = cancelled
+        self._warnings: list[str] = []
+
+    def answer(self, covered: float | None) -> EventHits:
+        if covered is not None:
+            self._warnings.append(f"coverage_partial: {covered:.0%} of the history is searchable so far")
+        scope = self._scope()
+        parsed = queries.parse(self._query.text)
+        if scope is None or not parsed.units:
+            return EventHits([], False, self._warnings)
+        builder = Builder(scope)
+        parsed = self._fitted(builder, parsed)
+        parsed, changes = repair.repaired(self._searcher, builder, parsed)
+        if changes:
+            told = ", ".join(f"{typed} → {instead}" for typed, instead in changes)
+            self._warnings.append(f"query_repaired: {told}")
+        found, more = self._hits(builder, parsed)
+        if not found and (parsed.phrases or any(unit.parts for unit in parsed.units)):
+            if parsed.phrases:
+                self._warnings.append("phrase_relaxed: no event holds the quoted phrase; searched its words")
+            parsed = self._fitted(builder, queries.relaxed(parsed))
+            found, more = self._hits(builder, parsed)
+        return EventHits(self._told(found, parsed), more, self._warnings)
+
+    def _check(self) -> None:
+        if self._cancelled is not None and self._cancelled():
+            raise Cancelled("the search was cancelled")
+
+    def _scope(self) -> Scope | None:
+        """The asked scope in row ids; None where it names nothing that is stored."""
+        query = self._query
+        session = self._snapshot.session(query.session) if query.session is not None else None
+        turn = self._snapshot.turn(query.turn) if query.turn is not None else None
+        if (query.session is not None and session is None) or (query.turn is not None and turn is None):
+            return None
+        types = tuple(kind for kind in dict.fromkeys(query.types) if kind is not EventType.UNKNOWN)
+        if not types:
+            return None
+        return Scope(types, session.id if session else None, turn.id if turn else None, query.harness, query.source)
+
+    def _fitted(self, builder: Builder, parsed: Parsed) -> Parsed:
+        """At most `MOST_UNITS` units: of a longer query those that the fewest events hold, as they say the most."""
+        if len(parsed.units) <= queries.MOST_UNITS:
+            return parsed
+
+        def rarity(unit: queries.Unit) -> tuple[bool, int]:
+            word = unit.word or unit.name or ""
+            n = sum(self._searcher.doc_freq(field, word) for field in (*builder.words, *builder.names))
+            return n == 0, n
+
+        kept = set(sorted(parsed.units, key=rarity)[: queries.MOST_UNITS])
+        self._warnings.append(f"query_cut: searched the {queries.MOST_UNITS} rarest of {len(parsed.units)} words")
+        return Parsed(tuple(unit for unit in parsed.units if unit in kept), parsed.phrases, parsed.sequence)
+
+    def _hits(self, builder: Builder, parsed: Parsed) -> tuple[list[tuple[rank.Candidate, Found]], bool]:
+        """The first hits in order, and whether there are more."""
+        limit = self._query.limit
+        judged: dict[int, Found | None] = {}
+        hits: list[tuple[rank.Candidate, Found]] = []
+        tiers = builder.tiers(parsed, self._searcher.doc_freq)
+        for part in rank.rounds(self._searcher, tiers, limit + 1, self._check):
+            hits = []
+            at = 0
+            while at < len(part.candidates):
+                # Most stand: a page's worth at a time, and longer runs once copies or lost rows thin them out.
+                some = part.candidates[at : at + max(limit + 1 - len(hits), at and _AT_ONCE)]
+                at += len(some)
+                new = [candidate for candidate in some if candidate.id not in judged]
+                judged.update(self._judge(builder, parsed, new))
+                hits += [(candidate, found) for candidate in some if (found := judged[candidate.id]) is not None]
+                if len(hits) > limit:
+                    return hits[:limit], True
+            if part.complete:
+                return hits, False
+        return hits, True
+
+    def _judge(self, builder: Builder, parsed: Parsed, candidates: list[rank.Candidate]) -> dict[int, Found | None]:
+        """Which candidates are hits: the row stands, still matches, and no original or older copy counts instead."""
+        self._check()
+        rivals = self._rivals(builder, parsed, candidates)
+        every = {candidate.id: candidate for candidate in (*candidates, *rivals)}
+        rows = self._snapshot.found(list(every))
+        standing = {id: row for id, row in rows.items() if self._stands(builder, parsed, every[id], row)}
+        best: dict[int, int] = {}
+        for rival in sorted(rivals, key=lambda rival: (rival.copy, rival.time, rival.id)):
+            if rival.id in standing:
+                best.setdefault(rival.origin, rival.id)
+        return {
+            candidate.id: standing.get(candidate.id)
+            if not candidate.copy or best.get(candidate.origin, candidate.id) == candidate.id
+            else None
+            for candidate in candidates
+        }
+
+    def _rivals(self, builder: Builder, parsed: Parsed, candidates: Iterable[rank.Candidate]) -> list[rank.Candidate]:
+        """All hits of the scope with the origin of a copied candidate."""
+        from tantivy import Query
+
+        origins = {candidate.origin for candidate in candidates if candidate.copy}
+        if not origins:
+            return []
+        same = Query.term_set_query(schema(), "origin", list(origins))
+        return rank.all_hits(self._searcher, builder.hits(parsed, [same]), _MOST_COPIES)
+
+    def _stands(self, builder: Builder, parsed: Parsed, candidate: rank.Candidate, found: Found) -> bool:
+        event, scope = found.event, builder.scope
+        if found.turn.ordinal < 1:  # the copied head of a subagent is not among its turns
+            return False
+        changed = event.rev != candidate.rev
+        demands = parsed.phrases if event.type in TOOL_TYPES or changed else ()
+        if not changed and not demands:
+            return True
+        if event.type not in scope.types or scope.session not in (None, event.session_id):
+            return False
+        if scope.turn not in (None, event.turn_id):
+            return False
+        terms = analysis.exact().analyze(analysis.normal(_text(event, self._snapshot.contents([event])[0])))
+        line = f" {' '.join(terms)} "
+        if not all(f" {' '.join(tokens)} " in line for tokens in demands):
+            return False
+        return not changed or self._matches(parsed, terms)
+
+    @staticmethod
+    def _matches(parsed: Parsed, terms: list[str]) -> bool:
+        """Whether a changed text still holds a unit: its exact words, its stem, or all its parts as beginnings."""
+        have = set(terms)
+        stems = {stem for term in have for stem in analysis.stem().analyze(term)}
+        joined = " ".join(terms)
+        return any(
+            (unit.word is not None and (unit.word in have or unit.stem in stems))
+            or (bool(unit.parts) and all(part in joined for part in unit.parts))
+            for unit in parsed.units
+        )
+
+    def _told(self, hits: list[tuple[rank.Candidate, Found]], parsed: Parsed) -> list[EventHit]:
+        words: list[str] = []
+        for unit in parsed.units:
+            words += [unit.word] if unit.word else []
+            # "stories" and "story" have the stem "stori": what both begin with is a letter shorter.
+            words += [unit.stem.rstrip("i")] if unit.stem and len(unit.stem) > 3 else []
+            words += unit.parts
+        phrases = [*parsed.phrases, *([parsed.sequence] if len(parsed.sequence) > 1 else [])]
+        contents = self._snapshot.contents([found.event for _, found in hits])
+        told: list[EventHit] = []
+        for (candidate, found), content in zip(hits, contents, strict=True):
+            shown, more = snippet(_text(found.event, content), words, phrases)
+            told.append(EventHit(found, rank.bounded(candidate.score), shown, more))
+        return told
+
+
+def _text(event: EventRow, content: Content) -> str:
+    """The text that was searched."""
+    if event.type is EventType.TOOL_CALL:
+        return calls.searchable_call(event.tool, content.arguments)
+    return content.text

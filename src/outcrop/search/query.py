@@ -1,0 +1,265 @@
+"""What a person or model typed, as units to look for, and the engine queries for them.
+
+All queries are built as objects: nothing of the engine's query syntax can leak through, and punctuation is never an
+error. A unit is a word, a name with parts, or a run of a script without spaces; a quoted phrase is a demand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tantivy import Occur, Query
+
+from outcrop.model import TYPE_CODE, EventType
+from outcrop.store.embedded import analysis
+from outcrop.store.embedded.text_fields import ROLE_FIELD, TOOL_TYPES, schema
+
+MOST_UNITS = 48
+MOST_PARTS = 16
+DENSE_WORD = 4
+"""Characters of a run without spaces that are still one word; a longer run is a sentence."""
+LONGEST_SEQUENCE = 24
+"""Tokens of a query that is also tried as one phrase."""
+NEAR_UNITS = 4
+NEAR_SLOP = 6
+NEAR_MOST = 10_000
+"""Events that hold the rarest word: beyond, standing near says little and costs the most of all."""
+PHRASE_FACTOR = 2.0
+NEAR_FACTOR = 1.6
+ALL_FACTOR = 1.4
+
+WEIGHT = {"user": 1.4, "assistant": 1.2, "reasoning": 0.9, "other": 0.7, "tool": 0.7, "tool_more": 0.4}
+STEM_WEIGHT = 0.5
+NAME_WEIGHT = 0.6
+CONTEXT_WEIGHT = 0.6
+"""Half of a message's own weight."""
+PARTS_WEIGHT = 0.7
+
+_QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»')
+_ATOM = re.compile(rf"{analysis.COMPOUND.pattern}|[^\W_]+")
+_QUESTION_WORDS = """
+a about after again all also am an and any are as at be because been before being but by can could did do does doing
+done for from get got had has have having he her here him his how i if in into is it its just me my no not now of
+off on once only or our out over she should so some such than that the their them then there these they this those
+through to too under until up us very was we were what when where which while who whom why will with would you your
+don didn doesn isn wasn aren weren couldn won t s re ve ll d m
+"""
+STOP_WORDS = frozenset(_QUESTION_WORDS.split())
+"""Words of English questions that say nothing, and what an apostrophe leaves of them."""
+
+_POSITIONS = ("user", "assistant", "reasoning", "other")
+
+
+@dataclass(slots=True, frozen=True)
+class Unit:
+    """One thing to look for. `word` is its exact form where that is one term; `name` its form as one term of `ident`
+    and `parts` what it splits into: all of them together count as the unit too."""
+
+    typed: str
+    word: str | None = None
+    stem: str | None = None
+    name: str | None = None
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Parsed:
+    """`phrases` are demanded; `sequence` is all that was typed, in order, and only ever a preference."""
+
+    units: tuple[Unit, ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
+    sequence: tuple[str, ...] = ()
+
+
+def parse(text: str) -> Parsed:
+    """Read a query. Stop words are left out unless there is nothing else."""
+    text = analysis.normal(text)
+    exact = analysis.exact()
+    phrases: dict[tuple[str, ...], None] = {}
+    for match in _QUOTED.finditer(text):
+        tokens = tuple(exact.analyze(next(group for group in match.groups() if group is not None)))
+        if len(tokens) > 1:
+            phrases[tokens[:LONGEST_SEQUENCE]] = None
+    units: dict[Unit, None] = {}
+    for atom in _ATOM.findall(text):
+        for unit in _units(atom):
+            units[unit] = None
+    telling = [unit for unit in units if unit.word is None or unit.word not in STOP_WORDS]
+    return Parsed(tuple(telling or units), tuple(phrases), tuple(exact.analyze(text)))
+
+
+def word_unit(word: str) -> Unit:
+    return Unit(word, word, analysis.stem().analyze(word)[0])
+
+
+def _units(atom: str) -> Iterable[Unit]:
+    runs = analysis.DENSE_RUN.findall(atom)
+    if runs:
+        for run in runs:
+            pairs = analysis.grams(run)
+            if len(run) <= DENSE_WORD:
+                yield Unit(run, run, run, parts=tuple(dict.fromkeys(pairs)))
+            else:
+                yield from (Unit(pair, pair, pair) for pair in pairs)
+        for rest in analysis.DENSE_RUN.split(atom):
+            for token in analysis.exact().analyze(rest):
+                yield word_unit(token)
+        return
+    tokens = analysis.exact().analyze(atom)
+    if not tokens:
+        return
+    camel = [part for name in analysis.CAMEL.findall(atom) for part in analysis.camel_parts(name)]
+    if len(tokens) == 1:
+        parts = tuple(dict.fromkeys(camel)) if len(camel) > 1 else ()
+        yield replace(word_unit(tokens[0]), typed=atom, parts=parts[:MOST_PARTS])
+        return
+    names = analysis.parts().analyze(atom)
+    yield Unit(atom, name=names[0] if names else None, parts=tuple(dict.fromkeys(tokens))[:MOST_PARTS])
+
+
+def relaxed(parsed: Parsed) -> Parsed:
+    """The same query with nothing demanded and every part of a name a word of its own."""
+    units: dict[Unit, None] = {}
+    for unit in parsed.units:
+        if unit.word is not None:
+            units[replace(unit, parts=())] = None
+        for part in unit.parts:
+            units[Unit(part, part, part, part)] = None
+    return replace(parsed, units=tuple(units), phrases=())
+
+
+@dataclass(slots=True, frozen=True)
+class Scope:
+    """Where to look; row ids, not uids."""
+
+    types: tuple[EventType, ...]
+    session: int | None = None
+    turn: int | None = None
+    harness: str | None = None
+    source: str | None = None
+
+
+class Builder:
+    """Engine queries of one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        kinds = set(scope.types)
+        self.words = list(dict.fromkeys(ROLE_FIELD[kind] for kind in scope.types if kind in ROLE_FIELD))
+        if kinds & set(TOOL_TYPES):
+            self.words += ["tool", "tool_more"]
+        talk = {EventType.USER_INPUT, EventType.ASSISTANT_RESPONSE}
+        self.talk = bool(kinds & talk)
+        self.names = (["ident"] if self.talk else []) + (["part"] if kinds - talk else [])
+        self.positions = [field for field in self.words if field in _POSITIONS]
+        # What the fields hold decides whether types must be filtered: the default scope needs no filter.
+        held = (talk if self.talk else set()) | ({*ROLE_FIELD, *TOOL_TYPES} - talk if kinds - talk else set())
+        self.filters = self._filters(kinds != held)
+
+    def _filters(self, by_type: bool) -> list[tuple[Occur, Query]]:
+        scope = self.scope
+        wanted: list[Query] = []
+        if by_type:
+            wanted.append(Query.term_set_query(schema(), "type", [TYPE_CODE[kind] for kind in scope.types]))
+        for name in ("session", "turn"):
+            if (number := getattr(scope, name)) is not None:
+                wanted.append(Query.term_query(schema(), name, number))
+        for name in ("harness", "source"):
+            if (text := getattr(scope, name)) is not None:
+                wanted.append(Query.term_query(schema(), name, text, "basic"))
+        return [(Occur.Must, silent(query)) for query in wanted]
+
+    def unit(self, unit: Unit) -> list[Query]:
+        """Ways to match a unit; any is enough, and together they weigh more."""
+        ways: list[Query] = []
+        if unit.word is not None:
+            ways += self._word(unit.word, unit.stem or unit.word)
+        if unit.name is not None:
+            ways += [_term(field, unit.name, 1.0) for field in self.names]
+        if len(unit.parts) > 1:
+            together = every(any_of(self._word(part, _stem(part))) for part in unit.parts)
+            ways.append(Query.boost_query(together, PARTS_WEIGHT))
+        elif unit.parts and unit.word is None:
+            ways += self._word(unit.parts[0], _stem(unit.parts[0]))
+        return ways
+
+    def _word(self, word: str, stem: str) -> list[Query]:
+        ways = [_term(field, word, WEIGHT[field]) for field in self.words]
+        if self.talk:
+            ways.append(_term("stem", stem, STEM_WEIGHT))
+        ways += [_term(field, word, NAME_WEIGHT) for field in self.names]
+        return ways
+
+    def phrase(self, tokens: Sequence[str], slop: int = 0) -> Query:
+        """The tokens in this order; in tool text, which has no positions, all of them (to be checked on the row)."""
+        ways = [Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions]
+        if "tool" in self.words and not slop:
+            ways.append(every(any_of([_term("tool", token), _term("tool_more", token)]) for token in set(tokens)))
+        return any_of(ways)
+
+    def context(self, units: Sequence[Unit]) -> list[tuple[Occur, Query]]:
+        """What the messages before add to a hit."""
+        if not self.talk:
+            return []
+        return [(Occur.Should, _term("context", unit.word, CONTEXT_WEIGHT)) for unit in units if unit.word]
+
+    def matching(self, parsed: Parsed) -> Query:
+        """Everything that makes an event a hit, scored, without the filters."""
+        main = any_of([way for unit in parsed.units for way in self.unit(unit)])
+        demands = [(Occur.Must, silent(self.phrase(tokens))) for tokens in parsed.phrases]
+        return Query.boolean_query([*demands, (Occur.Must, main)]) if demands else main
+
+    def hits(self, parsed: Parsed, also: Sequence[Query] = ()) -> Query:
+        """The scored hits inside the scope that match every query of `also` too."""
+        clauses = [*self.filters, *((Occur.Must, silent(query)) for query in also)]
+        clauses += [(Occur.Must, self.matching(parsed)), *self.context(parsed.units)]
+        return Query.boolean_query(clauses)
+
+    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int]) -> list[tuple[Query, float]]:
+        """(hits, factor): the whole query as a phrase, its words near each other, all of its units, any.
+
+        `frequency` tells how many events of the index, not of the scope, hold a word in a field.
+        """
+        words = [unit.word for unit in parsed.units if unit.word]
+        demanded = {token for tokens in parsed.phrases for token in tokens}
+        if len(words) == len(parsed.units) and demanded.issuperset(words):
+            return [(self.hits(parsed), 1.0)]
+        tiers: list[tuple[Query, float]] = []
+        if self.positions and 1 < len(parsed.sequence) <= LONGEST_SEQUENCE:
+            tiers.append((self.hits(parsed, [self._preferred(parsed.sequence, 0)]), PHRASE_FACTOR))
+        if self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS:
+            rarest = min(sum(frequency(field, word) for field in _POSITIONS) for word in words)
+            if rarest <= NEAR_MOST:
+                tiers.append((self.hits(parsed, [self._preferred(words, NEAR_SLOP)]), NEAR_FACTOR))
+        if len(parsed.units) > 1:
+            tiers.append((self.hits(parsed, [any_of(self.unit(unit)) for unit in parsed.units]), ALL_FACTOR))
+        return [*tiers, (self.hits(parsed), 1.0)]
+
+    def _preferred(self, tokens: Sequence[str], slop: int) -> Query:
+        return any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
+
+
+def any_of(ways: Iterable[Query]) -> Query:
+    some = list(ways)
+    return some[0] if len(some) == 1 else Query.boolean_query([(Occur.Should, way) for way in some])
+
+
+def every(ways: Iterable[Query]) -> Query:
+    return Query.boolean_query([(Occur.Must, way) for way in ways])
+
+
+def silent(query: Query) -> Query:
+    """A condition that adds nothing to the score."""
+    return Query.const_score_query(query, 0.0)
+
+
+def _term(field: str, text: str, weight: float = 1.0) -> Query:
+    query = Query.term_query(schema(), field, text, "freq")
+    return query if weight == 1.0 else Query.boost_query(query, weight)
+
+
+def _stem(word: str) -> str:
+    stems = analysis.stem().analyze(word)
+    return stems[0] if stems else word

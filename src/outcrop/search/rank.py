@@ -1,0 +1,87 @@
+"""The exact total order of hits: score, newer first, then the public id (ruling 27), over everything that matches.
+
+The engine gives the best K of each tier, in no order among equals. Whatever lies beyond K scores at most the K-th, so
+the part above that is exact; where it is too short, K grows (64, 512, 4,096, 32,768; `engine.md` 3 and 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tantivy import DocAddress, Query, Searcher
+
+ROUNDS = (64, 512, 4096, 32768)
+NOISE = 2e-6
+"""The engine adds single-precision numbers in no fixed order: scores this close, relatively, are the same score."""
+_SATURATION = 8.0
+
+
+@dataclass(slots=True, frozen=True)
+class Candidate:
+    """A document that matches. `score` is the engine's, times its tier's factor; unbounded."""
+
+    id: int
+    score: float
+    time: int
+    rev: int
+    copy: bool
+    origin: int
+
+
+@dataclass(slots=True, frozen=True)
+class Round:
+    """The best documents so far, in order. `complete`: there are no others."""
+
+    candidates: list[Candidate]
+    complete: bool
+
+
+def rounds(
+    searcher: Searcher, tiers: Sequence[tuple[Query, float]], want: int, check: Callable[[], None]
+) -> Iterator[Round]:
+    """Ever longer exact beginnings of the ranking; the last one is complete, or all that is worth looking at."""
+    for most in (size for size in ROUNDS if size >= 2 * want or size == ROUNDS[-1]):
+        best: dict[tuple[int, int], tuple[float, DocAddress]] = {}
+        bound = 0.0
+        for query, factor in tiers:
+            check()
+            hits = searcher.search(query, most, count=False).hits
+            for score, address in hits:
+                key = (address.segment_ord, address.doc)
+                if key not in best or best[key][0] < score * factor:
+                    best[key] = (score * factor, address)
+            if len(hits) == most:
+                bound = max(bound, hits[-1][0] * factor)
+        final = bound == 0.0 or most == ROUNDS[-1]
+        floor = 0.0 if final else bound * (1 + 4 * NOISE)
+        yield Round(_ordered(searcher, [item for item in best.values() if item[0] > floor or final]), bound == 0.0)
+        if final:
+            return
+
+
+def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
+    """Up to `most` documents that match, in order."""
+    hits = searcher.search(query, most, count=False).hits
+    return _ordered(searcher, [(float(score), address) for score, address in hits])
+
+
+def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[Candidate]:
+    addresses = [address for _, address in found]
+    columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
+    rows = sorted(zip((score for score, _ in found), *columns, strict=True), key=lambda row: -row[0])
+    ordered: list[Candidate] = []
+    at = 0
+    while at < len(rows):
+        end = at + 1
+        while end < len(rows) and rows[end][0] >= rows[end - 1][0] * (1 - NOISE):
+            end += 1
+        for _, time, _, id, rev, copy, origin in sorted(rows[at:end], key=lambda row: (-row[1], row[2], row[3])):
+            ordered.append(Candidate(int(id), rows[at][0], int(time), int(rev), bool(copy), int(origin)))
+        at = end
+    return ordered
+
+
+def bounded(score: float) -> float:
+    """A score as it is told: in [0, 1), in the same order, the same for the same match whatever else is found."""
+    return score / (score + _SATURATION) if score > 0 else 0.0

@@ -1,0 +1,108 @@
+"""A mistyped word that nothing in the asked scope holds is replaced by its nearest neighbour there.
+
+Decided word by word, before ranking, inside the asked scope and types, so that a word that others find elsewhere does
+not hide the typing error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tantivy import Occur, Query, Searcher
+
+from outcrop.search.query import Builder, Parsed, Unit, any_of, word_unit
+
+SHORTEST = 4
+LONGEST = 40
+TWO_ERRORS = 8
+"""From this length on, two errors are still the same word."""
+_MOST_TERMS = 4000
+
+
+def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> tuple[Parsed, list[tuple[str, str]]]:
+    """The query with its dead words replaced, and (typed, instead) for each."""
+    units: list[Unit] = []
+    changes: list[tuple[str, str]] = []
+    for unit in parsed.units:
+        word = unit.word
+        if word is not None and _repairable(word) and not lives(searcher, builder, unit):
+            better = _nearest(word, _vocabulary(searcher, builder, word))
+            if better is not None:
+                units.append(word_unit(better))
+                changes.append((unit.typed, better))
+                continue
+        units.append(unit)
+    if not changes:
+        return parsed, []
+    words = dict(changes)
+    return replace(
+        parsed,
+        units=tuple(dict.fromkeys(units)),
+        phrases=tuple(tuple(words.get(token, token) for token in tokens) for tokens in parsed.phrases),
+        sequence=tuple(words.get(token, token) for token in parsed.sequence),
+    ), changes
+
+
+def lives(searcher: Searcher, builder: Builder, unit: Unit) -> bool:
+    """Whether anything in the scope matches the unit."""
+    inside = Query.boolean_query([*builder.filters, (Occur.Must, any_of(builder.unit(unit)))])
+    return bool(searcher.search(inside, 1, count=False).hits)
+
+
+def _repairable(word: str) -> bool:
+    return SHORTEST <= len(word) <= LONGEST and word.isalpha() and word.isascii()
+
+
+def _vocabulary(searcher: Searcher, builder: Builder, word: str) -> Counter[str]:
+    """Words of the scope that begin alike, with the number of events that hold them."""
+    scope = Query.boolean_query(builder.filters) if builder.filters else None
+    found: Counter[str] = Counter()
+    for prefix in _beginnings(word):
+        for field in builder.words:
+            found.update(dict(_terms(searcher, field, prefix, scope)))
+    return found
+
+
+def _terms(searcher: Searcher, field: str, prefix: str, scope: Query | None) -> list[tuple[str, int]]:
+    return searcher.terms_with_prefix(field, prefix, scope, _MOST_TERMS)
+
+
+def _beginnings(word: str) -> Iterator[str]:
+    """Its first two letters, the same swapped, and each of both with one of them missing or doubled."""
+    yield word[:2]
+    if word[0] != word[1]:
+        yield word[1] + word[0]
+    yield word[0] + word[2]
+    yield word[1:3]
+
+
+def _nearest(word: str, vocabulary: Counter[str]) -> str | None:
+    allowed = 2 if len(word) >= TWO_ERRORS else 1
+    best: tuple[int, int, str] | None = None
+    for other, n in vocabulary.items():
+        if other == word or abs(len(other) - len(word)) > allowed or not other.isalpha() or len(other) < SHORTEST - 1:
+            continue
+        errors = distance(word, other, allowed)
+        if errors <= allowed and (best is None or (errors, -n, other) < best):
+            best = (errors, -n, other)
+    return best[2] if best else None
+
+
+def distance(left: str, right: str, most: int) -> int:
+    """Insertions, deletions, changes and swaps of neighbours between two words; `most` + 1 where there are more."""
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        last, row_before = row, before
+        row = [i]
+        for j, b in enumerate(right, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                cost = min(cost, row_before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+        before = last
+    return min(row[-1], most + 1)

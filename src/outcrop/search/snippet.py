@@ -1,0 +1,91 @@
+"""The part of a text that shows why it was found (ruling 26): at most 320 characters around the best match.
+
+Matches are looked for in a folded copy of the same length, so that places in it are places in the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+LENGTH = 320
+_BEFORE = 60
+_MOST_MATCHES = 1000
+_EDGE = 24
+"""How far a cut may move to fall between words."""
+
+
+class _Folding(dict[int, int]):
+    """Each character as one folded character: the engine's folding, where that keeps the length."""
+
+    def __missing__(self, code: int) -> int:
+        char = unicodedata.normalize("NFKD", chr(code)).lower()[:1]
+        self[code] = folded = ord(char) if char else code
+        return folded
+
+
+_FOLDING = _Folding()
+
+
+def fold(text: str) -> str:
+    """Lower case, without accents, of the same length."""
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
+
+
+def snippet(text: str, words: Iterable[str], phrases: Iterable[Sequence[str]] = ()) -> tuple[str, bool]:
+    """The window of `text` that matches best, white space folded; the second value: the text holds more.
+
+    `words` are folded beginnings of words, the parts of names included; `phrases` are looked for first.
+    """
+    text = text.strip()
+    if len(text) <= LENGTH:
+        return " ".join(text.split()), False
+    start, end = _window(fold(text), list(words), list(phrases))
+    begin = max(0, min(start - _BEFORE, len(text) - LENGTH))
+    if end - start > LENGTH - 2 * _BEFORE:
+        begin = max(0, min(start - _EDGE, len(text) - LENGTH))
+    begin = _between_words(text, begin, start)
+    stop = min(len(text), begin + LENGTH)
+    if stop < len(text):
+        space = max((text.rfind(blank, max(end, stop - _EDGE), stop) for blank in " \n\t"), default=-1)
+        stop = space if space > begin else stop
+    return " ".join(text[begin:stop].split()), True
+
+
+def _between_words(text: str, begin: int, match: int) -> int:
+    if begin == 0 or text[begin - 1].isspace():
+        return begin
+    for at in range(begin, min(begin + _EDGE, match)):
+        if text[at].isspace():
+            return at + 1
+    return begin
+
+
+def _window(folded: str, words: list[str], phrases: list[Sequence[str]]) -> tuple[int, int]:
+    """The stretch of matches, no longer than a snippet, that holds the most different words; the first of equals."""
+    for tokens in phrases:
+        found = re.search(r"[\W_]+".join(map(re.escape, tokens)), folded)
+        if found and found.end() - found.start() <= LENGTH:
+            return found.span()
+    matches: list[tuple[int, int, str]] = []
+    if words:
+        longest_first = sorted(set(words), key=len, reverse=True)
+        for found in re.finditer("|".join(map(re.escape, longest_first)), folded):
+            whole = found.start() == 0 or not folded[found.start() - 1].isalnum()
+            matches.append((found.start(), found.end(), found.group() if whole else ""))
+            if len(matches) >= _MOST_MATCHES:
+                break
+    if not matches:
+        return 0, 0
+    best = (-1.0, 0, 0)
+    first = 0
+    for last, (_, end, _) in enumerate(matches):
+        while end - matches[first][0] > LENGTH - _BEFORE and first < last:
+            first += 1
+        inside = matches[max(first, last - 40) : last + 1]
+        different = {word for _, _, word in inside if word}
+        value = len(different) + len(inside) * 0.001
+        if value > best[0]:
+            best = (value, inside[0][0], end)
+    return best[1], best[2]

@@ -1,0 +1,355 @@
+"""The text index in `text/`: one writer empties `text_todo` into it, any number of readers in any process search it.
+
+Rows are the truth. A commit steps `meta.generation`, writes documents and the marker, then forgets exactly the entries
+that it read: doing a part twice is harmless, and a kill at any instant loses nothing. An index that is missing,
+damaged, of another store or of another schema is built anew from the rows.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tantivy import Index, IndexWriter, Searcher
+
+from outcrop.errors import InternalError, OutcropError, ResourceExhausted, TextIndexRebuilding
+from outcrop.model import TYPE_CODE, EventType
+from outcrop.store.embedded import text_fields
+from outcrop.store.embedded.database import engine_errors
+from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
+from outcrop.store.embedded.text_rows import TextRows
+
+FOLDER = "text"
+HEAP_BYTES = 64_000_000
+"""16 MB costs twice the CPU, more than 64 gains nothing (`engine.md` 3). One thread for the same reason."""
+FIRST_COMMIT = 2_000
+NEXT_COMMIT = 20_000
+COMMIT_CHARACTERS = 48_000_000
+_READ_AT_ONCE = 500
+_ATTEMPTS = 3
+
+_ORDER = """CREATE TEMP TABLE text_order AS
+    SELECT q.seq, q.doc FROM text_todo q LEFT JOIN event e ON e.id = q.doc LEFT JOIN session s ON s.id = e.session
+    LEFT JOIN turn t ON t.id = e.turn
+    WHERE q.class < 2 ORDER BY q.class, s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
+_QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONVERSATION_CODES} FROM event
+    WHERE type <> {TYPE_CODE[EventType.UNKNOWN]} ORDER BY id"""
+_STEP = """INSERT INTO meta VALUES ('generation', 1) ON CONFLICT DO UPDATE SET v = v + 1 RETURNING v"""
+
+
+def rebuild(connection: sqlite3.Connection) -> None:
+    """Queue everything into a new `text-<n>`; the old index serves until that is complete. The caller may write."""
+    with _rows(connection):
+        meta = _meta(connection)
+        number = int(meta.get("text_count", 0)) + 1
+        if not meta.get("text_dir"):  # nothing serves that older entries could keep fresh
+            connection.execute("DELETE FROM text_todo WHERE class < 2")
+        before = _last_entry(connection)
+        connection.execute(_QUEUE_ALL)
+        after = _last_entry(connection)
+        _set(
+            connection,
+            text_count=number,
+            text_next=f"text-{number}",
+            text_started=0,
+            text_from=before,  # entries in (from, to] are of the rebuild alone
+            text_to=after,
+        )
+
+
+class TextWriter:
+    """The one writer of the text index of a data folder. Its process holds the store's writer lock."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / FOLDER
+        self._open: dict[str, IndexWriter] = {}
+
+    def drain(self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None = None) -> int:
+        """Bring the index up to the rows; returns how many stale entries were settled.
+
+        `progress` is called with (settled, all) after each commit. Raises ResourceExhausted on a full disk,
+        InternalError where the engine fails; what was not settled stays queued.
+        """
+        self._prepare(connection)
+        rows = TextRows(connection)
+        done = 0
+        while True:
+            connection.execute("DROP TABLE IF EXISTS temp.text_order")
+            connection.execute(_ORDER)
+            total = int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
+            at = 0
+            while at < total:
+                took = self._commit(connection, rows, at, FIRST_COMMIT if done == 0 else NEXT_COMMIT)
+                at += took
+                done += took
+                if progress is not None:
+                    progress(done, done + total - at)
+            if total == 0:
+                break
+        connection.execute("DROP TABLE IF EXISTS temp.text_order")
+        self._finish(connection)
+        return done
+
+    def close(self) -> None:
+        """Let merges end and give up the engine's lock; what was not committed stays queued."""
+        for name in list(self._open):
+            self._end(name)
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Leave `text_dir`, `text_next` or both naming an index that can be written, and everything it lacks queued."""
+        for name in [name for name in self._open if not (self._folder / name / "meta.json").exists()]:
+            self._end(name)
+        meta = _meta(connection)
+        current, following = meta.get("text_dir"), meta.get("text_next")
+        if current and not self._sound(current, meta):
+            with _rows(connection):
+                _set(connection, text_dir=None)
+            current = None
+        if following and not self._sound(following, meta):
+            if int(meta.get("text_started", 0)):
+                following = None
+            else:
+                self._remove(following)
+        if not following and (not current or meta.get("text_next")):
+            rebuild(connection)
+
+    def _sound(self, name: str, meta: dict[str, Any]) -> bool:
+        """Whether `name` holds an index of this store and schema, not younger than the rows."""
+        if name in self._open:
+            return True
+        try:
+            index = text_fields.open_index(self._folder / name)
+            marker = text_fields.read_marker(index.searcher())
+        except (ValueError, OSError):
+            return False
+        return marker is not None and fits(marker, meta) and marker.generation <= int(meta.get("generation", 0))
+
+    def _commit(self, connection: sqlite3.Connection, rows: TextRows, at: int, most: int) -> int:
+        """One text commit of up to `most` entries of `text_order` from the row after `at` on; returns their number."""
+        took = 0
+        characters = 0
+        with self._engine(connection):
+            with _rows(connection):
+                meta = _meta(connection)
+                generation = int(connection.execute(_STEP).fetchone()[0])
+                everywhere = [self._writer(name) for key in ("text_dir", "text_next") if (name := meta.get(key))]
+                fresh = everywhere[-1:] if meta.get("text_next") else everywhere
+                touched = set(fresh)
+                rebuilt = range(int(meta.get("text_from") or 0) + 1, int(meta.get("text_to") or 0) + 1)
+                rows.forget()
+                while took < most and characters < COMMIT_CHARACTERS:
+                    entries = connection.execute(
+                        "SELECT seq, doc FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
+                        (at + took, min(_READ_AT_ONCE, most - took)),
+                    ).fetchall()
+                    if not entries:
+                        break
+                    took += len(entries)
+                    narrow: dict[int, bool] = {}
+                    for seq, doc in entries:
+                        narrow[doc] = seq in rebuilt and narrow.get(doc, True)
+                    for doc, only_new in narrow.items():
+                        touched.update(fresh if only_new else everywhere)
+                        for writer in fresh if only_new else everywhere:
+                            writer.delete_documents_by_term("id", doc)
+                    for source, before in rows.read(list(narrow)):
+                        characters += len(source.text)
+                        if source.text:
+                            document = text_fields.document(source, before)
+                            for writer in fresh if narrow[source.id] else everywhere:
+                                writer.add_document(document)
+            marker = Marker(str(meta.get("epoch", "")), text_fields.SCHEMA, generation)
+            for writer in touched:
+                writer.delete_documents_by_term("marker", 1)
+                writer.add_document(marker.document())
+                writer.commit()
+        with _rows(connection):
+            connection.execute(
+                "DELETE FROM text_todo WHERE seq IN (SELECT seq FROM text_order WHERE rowid > ? AND rowid <= ?)",
+                (at, at + took),
+            )
+            if following := meta.get("text_next"):
+                if meta.get("text_dir"):
+                    _set(connection, text_started=1)
+                else:  # nothing served before: the part that is there serves from now on
+                    _set(connection, text_dir=following, text_next=None, text_started=0)
+        return took
+
+    def _finish(self, connection: sqlite3.Connection) -> None:
+        """Everything is settled: a complete new index takes over, and the folders of others go."""
+        meta = _meta(connection)
+        if following := meta.get("text_next"):
+            if following not in self._open:  # a history without one event still gets its index
+                self._commit_empty(connection, following, str(meta.get("epoch", "")))
+            with _rows(connection):
+                _set(connection, text_dir=following, text_next=None, text_started=0)
+            meta["text_dir"] = following
+        for other in list(self._open):
+            if other != meta.get("text_dir"):
+                self._end(other)
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            if path.name.startswith("text-") and path.name != meta.get("text_dir"):
+                self._remove(path.name)
+
+    def _commit_empty(self, connection: sqlite3.Connection, name: str, epoch: str) -> None:
+        with _rows(connection):
+            generation = int(connection.execute(_STEP).fetchone()[0])
+        with self._engine(connection):
+            writer = self._writer(name)
+            writer.delete_documents_by_term("marker", 1)
+            writer.add_document(Marker(epoch, text_fields.SCHEMA, generation).document())
+            writer.commit()
+
+    @contextmanager
+    def _engine(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Work on the writers: after any failure they are dropped, with what they hold uncommitted."""
+        try:
+            yield
+        except BaseException as error:
+            self.close()
+            if not is_engine_failure(error):
+                raise
+            failure = engine_error(error)
+            if not isinstance(failure, ResourceExhausted) and _meta(connection).get("text_next"):
+                with _rows(connection):  # a damaged old index must not keep its successor from being built
+                    _set(connection, text_dir=None)
+            raise failure from error
+
+    def _end(self, name: str) -> None:
+        """End a writer without a commit, and its lock at once: a traceback may hold on to the object."""
+        try:
+            self._open.pop(name).wait_merging_threads()
+        except BaseException as error:
+            if not is_engine_failure(error):
+                raise
+
+    def _writer(self, name: str) -> IndexWriter:
+        writer = self._open.get(name)
+        if writer is None:
+            path = self._folder / name
+            create = not Index.exists(str(path)) if path.is_dir() else True
+            if create:
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            writer = text_fields.open_index(path, create).writer(HEAP_BYTES, 1)
+            self._open[name] = writer
+        return writer
+
+    def _remove(self, name: str) -> None:
+        import shutil
+
+        self._open.pop(name, None)
+        shutil.rmtree(self._folder / name, ignore_errors=True)
+
+
+@dataclass(slots=True, frozen=True)
+class View:
+    """One state of the text index. It stays as it is while commits and merges go on."""
+
+    searcher: Searcher
+    marker: Marker
+    name: str
+
+
+class TextReader:
+    """The text index for searching; safe to use from several threads."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+        self._index: Index | None = None
+        self._name: str | None = None
+        self._database: tuple[int, int] | None = None
+        self._stamp: tuple[int, int] | None = None
+
+    def view(self, connection: sqlite3.Connection) -> View | None:
+        """The newest committed state, or None where the store holds no event at all.
+
+        Raises TextIndexRebuilding where there is no usable index (ruling 18). The caller begins its row transaction
+        after this and asks `current` whether the two still belong together.
+        """
+        for _ in range(_ATTEMPTS):  # the folder may just have given way to its successor
+            with engine_errors():
+                meta = _meta(connection)
+                some = connection.execute("SELECT 1 FROM event LIMIT 1").fetchone()
+            if some is None:
+                return None
+            name = meta.get("text_dir")
+            if not name:
+                break
+            try:
+                with self._lock:
+                    searcher = self._searcher(name, self._home / FOLDER / name)
+                marker = text_fields.read_marker(searcher)
+            except (ValueError, OSError):
+                continue
+            if marker is not None and fits(marker, meta):
+                return View(searcher, marker, name)
+        raise TextIndexRebuilding
+
+    def current(self, connection: sqlite3.Connection, view: View) -> bool:
+        """Whether the rows, as `connection` sees them now, still name this index."""
+        meta = _meta(connection)
+        return meta.get("text_dir") == view.name and fits(view.marker, meta)
+
+    def _searcher(self, name: str, path: Path) -> Searcher:
+        database = os.stat(self._home / "outcrop.db")
+        identity = (database.st_dev, database.st_ino)
+        if self._index is None or name != self._name or identity != self._database:
+            self._index = None
+            index = text_fields.open_index(path)
+            index.config_reader(reload_policy="manual")  # the other policy starts a thread (trap 4)
+            self._index, self._name, self._database, self._stamp = index, name, identity, None
+        state = os.stat(path / "meta.json")
+        stamp = (state.st_mtime_ns, state.st_ino)
+        if stamp != self._stamp:
+            self._index.reload()
+            self._stamp = stamp
+        return self._index.searcher()
+
+
+def fits(marker: Marker, meta: dict[str, Any]) -> bool:
+    return marker.schema == text_fields.SCHEMA and marker.epoch == str(meta.get("epoch", ""))
+
+
+def is_engine_failure(error: BaseException) -> bool:
+    """Whether the text engine raised this; on damaged files it panics, with a class that cannot be imported."""
+    return isinstance(error, (ValueError, OSError)) or type(error).__name__ == "PanicException"
+
+
+def engine_error(error: BaseException) -> OutcropError:
+    """The typed error for a failure of the engine, without its message (ruling 18)."""
+    if "No space left" in str(error) or getattr(error, "errno", None) == 28:
+        return ResourceExhausted("the disk is full; nothing that was indexed is lost")
+    return InternalError("the text index could not be used; `outcrop rebuild` makes it anew")
+
+
+def _last_entry(connection: sqlite3.Connection) -> int:
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'text_todo'").fetchone()
+    return int(row[0]) if row else 0
+
+
+class _rows:
+    """One row transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _meta(connection: sqlite3.Connection) -> dict[str, Any]:
+    return dict(connection.execute("SELECT k, v FROM meta"))
+
+
+def _set(connection: sqlite3.Connection, **values: Any) -> None:
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())

@@ -1,0 +1,126 @@
+"""Properties of search over a random history: every query answers, and the order is total, stable and exact."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.search.history import History, Line, user
+
+from outcrop.model import CONVERSATION, EVENT_TYPES, EventType
+from outcrop.search import query as queries
+from outcrop.search.events import EventHit, EventQuery, search_events
+from outcrop.search.query import Builder, Scope
+from outcrop.search.rank import NOISE
+from outcrop.search.repair import distance
+from outcrop.store.embedded.read import EmbeddedStore
+
+WORDS = ["beacon", "timeout", "lamp", "oil", "gull", "the", "of", "beam.py", "getUserId", "日本語", "café", "x"]
+KINDS = [
+    EventType.USER_INPUT,
+    EventType.ASSISTANT_RESPONSE,
+    EventType.TOOL_CALL,
+    EventType.TOOL_RESPONSE,
+    EventType.REASONING,
+]
+ALL = tuple(kind for kind in EVENT_TYPES if kind is not EventType.UNKNOWN)
+SLOW_START = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+wild = st.one_of(
+    st.text(min_size=0, max_size=60),
+    st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=5)), max_size=8).map(" ".join),
+    st.lists(
+        st.sampled_from([*WORDS, '"', "AND", "NOT", "(", ")", "+", "-", "user:", "*", "~", "^2", "[a TO b]", "\\"]),
+        max_size=9,
+    ).map(" ".join),
+)
+plain = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    chance = random.Random(3)
+    history = History(tmp_path_factory.mktemp("properties") / "home")
+    for session in range(12):
+        lines = [user("beacon start", session)]
+        for _ in range(60):
+            text = " ".join(chance.choices(WORDS, k=chance.randint(1, 9)))
+            kind = chance.choice(KINDS)
+            call = kind is EventType.TOOL_CALL
+            lines.append(
+                Line(kind, "" if call else text, chance.randint(0, 30), arguments={"q": text} if call else None)
+            )
+        history.add(f"s{session}", lines, *(("codex", "codex") if session % 2 else ("claude-code", "claude")))
+        if session % 4 == 0:
+            history.drain()
+    history.drain()
+    yield EmbeddedStore(history.home)
+    history.close()
+
+
+def run(
+    store: EmbeddedStore, text: str, types: tuple[EventType, ...] = CONVERSATION, limit: int = 50, **more: str
+) -> list[EventHit]:
+    return search_events(store, EventQuery(text, types, limit, **more)).hits  # type: ignore[arg-type]
+
+
+def keys(hits: list[EventHit]) -> list[tuple[float, int, bytes]]:
+    return [(-hit.score, -hit.found.event.time, hit.found.event.uid) for hit in hits]
+
+
+@SLOW_START
+@given(wild, st.lists(st.sampled_from(ALL), min_size=1, unique=True), st.integers(1, 50))
+def test_any_query_answers_in_a_total_and_stable_order(
+    store: EmbeddedStore, text: str, types: list[EventType], limit: int
+) -> None:
+    hits = run(store, text, tuple(types), limit)
+    assert len(hits) <= limit
+    assert keys(hits) == sorted(keys(hits))
+    assert all(0 < hit.score <= 1 and hit.found.event.type in types for hit in hits)
+    assert len({hit.found.event.id for hit in hits}) == len(hits)
+    assert run(store, text, tuple(types), limit) == hits
+    assert [hit.found.event.id for hit in run(store, text, tuple(types), 50)][:limit] == [
+        hit.found.event.id for hit in hits
+    ]
+
+
+@SLOW_START
+@given(plain)
+def test_a_page_of_50_begins_the_slow_ranking(store: EmbeddedStore, text: str) -> None:
+    page = run(store, text)
+    view = store.text.view(store.connection())
+    assert view is not None
+    scores: dict[int, float] = {}
+    for query, factor in Builder(Scope(CONVERSATION)).tiers(queries.parse(text), view.searcher.doc_freq):
+        for score, address in view.searcher.search(query, 100_000).hits:
+            id = int(view.searcher.fast_field_values("id", [address])[0] or 0)
+            scores[id] = max(scores.get(id, 0.0), score * factor)
+    with store.snapshot() as snapshot:
+        rows = snapshot.found(list(scores))
+    slow = sorted(scores, key=lambda id: (-scores[id], -rows[id].event.time, rows[id].event.uid))[:50]
+    assert len(page) == len(slow)
+    for hit, id in zip(page, slow, strict=True):
+        # The engine's own noise may swap what it cannot tell apart; everything else must agree.
+        assert hit.found.event.id == id or abs(scores[hit.found.event.id] / scores[id] - 1) < 10 * NOISE
+
+
+@SLOW_START
+@given(plain, st.sampled_from(["codex", "claude-code"]))
+def test_scoped_hits_are_the_global_ones_filtered(store: EmbeddedStore, text: str, harness: str) -> None:
+    everything = run(store, text, limit=5000)
+    inside = run(store, text, limit=5000, harness=harness)
+    assert [hit.found.event.id for hit in inside] == [
+        hit.found.event.id for hit in everything if hit.found.session.harness == harness
+    ]
+
+
+@given(st.text("abc", max_size=7), st.text("abc", max_size=7))
+def test_distance_is_symmetric_and_bounded(left: str, right: str) -> None:
+    far = distance(left, right, 99)
+    assert far == distance(right, left, 99)
+    assert (far == 0) == (left == right)
+    assert far <= max(len(left), len(right))
+    assert distance(left, right, 1) == min(far, 2)
