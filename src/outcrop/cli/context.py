@@ -14,7 +14,7 @@ from outcrop.harnesses import all_harnesses
 from outcrop.store import Store, open_store
 
 
-def build(deadline: float | None = None, settings: Config | None = None) -> Context:
+def build(deadline: float | None = None, settings: Config | None = None, project_only: bool = False) -> Context:
     """`deadline` is on the clock of `time.monotonic`. Raises ConfigError; a store that is missing is no error here."""
     settings = settings or load_config()
     store = open_store(settings.home)
@@ -23,6 +23,7 @@ def build(deadline: float | None = None, settings: Config | None = None) -> Cont
         catalog=catalog(settings, store),
         max_results=settings.max_results,
         launch_directory=_working_directory(),
+        floor=_launch_project() if project_only else None,
         deadline=deadline,
     )
 
@@ -48,6 +49,14 @@ def _sources_with_data(store: Store) -> tuple[str, ...]:
             return snapshot.sources()
     except OutcropError:
         return ()
+
+
+def _launch_project() -> str:
+    """The project of the launch directory. Where that is gone no session is admitted, rather than all."""
+    from outcrop.ingest.project import project_of
+
+    directory = _working_directory()
+    return "" if directory is None else project_of(directory)
 
 
 def _working_directory() -> str | None:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """It takes none: everything is configured in config.toml."""
+    parser.add_argument(
+        "--project-only",
+        action="store_true",
+        help="answer from sessions of the launch directory's project alone, whatever is asked",
+    )
 
 
 def run(args: Namespace) -> int:
@@ -35,6 +39,6 @@ def run(args: Namespace) -> int:
         logging.getLogger("outcrop").handlers = [logging.StreamHandler()]
         from outcrop.cli import context
 
-        return context.build(settings=settings)
+        return context.build(settings=settings, project_only=args.project_only)
 
     return stdio.serve(Protocol(Toolbox(open_context, sources)), Slots(settings.parallel, settings.queue))

@@ -38,6 +38,17 @@ def locate(cwd: str, home: str | None = None, cache: Cache | None = None) -> Pla
     return cache[cwd]
 
 
+def project_of(cwd: str, home: str | None = None, cache: Cache | None = None) -> str:
+    """Identity of the project that a working directory belongs to (ruling 30): what its worktrees have in common,
+    without Git the directory itself, canonical where it exists here."""
+    place = locate(cwd, home, cache)
+    if place is not None:
+        return place.common_dir
+    if not os.path.isabs(cwd) or "\0" in cwd or cwd[:2] in ("//", "\\\\"):
+        return cwd
+    return os.path.realpath(cwd)
+
+
 def _walk(cwd: str, home: str | None, cache: Cache) -> Place | None:
     # A path with two leading separators is a network share; asking for it can hang for minutes.
     if not os.path.isabs(cwd) or cwd[:2] in ("//", "\\\\") or "\0" in cwd:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from outcrop import ids
-from outcrop.ingest.project import locate
+from outcrop.ingest.project import locate, project_of
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.write import Writer
 
@@ -144,5 +144,8 @@ def _locate_places(writer: Writer, session: int) -> None:
         found = locate(cwd)
         if found is not None:
             writer.db.execute(
-                "UPDATE place SET worktree = ?, common_dir = ? WHERE id = ?", (found.worktree, found.common_dir, id)
+                "UPDATE place SET worktree = ?, common_dir = ?, project = ? WHERE id = ?",
+                (found.worktree, found.common_dir, found.common_dir, id),
             )
+        else:
+            writer.db.execute("UPDATE place SET project = ? WHERE id = ?", (project_of(cwd), id))

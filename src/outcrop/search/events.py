@@ -39,6 +39,8 @@ class EventQuery:
     turn: bytes | None = None
     harness: str | None = None
     source: str | None = None
+    project: str | None = None
+    """The project that the caller is held to (`Store.snapshot`)."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,7 +81,7 @@ def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool]
         view = embedded.text.view(embedded.connection())
         if view is None:
             return EventHits([], False, [])
-        with store.snapshot(cancelled) as snapshot:
+        with store.snapshot(cancelled, query.project) as snapshot:
             if not embedded.text.current(embedded.connection(), view):
                 continue
             try:

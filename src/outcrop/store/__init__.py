@@ -95,8 +95,12 @@ class Snapshot(Protocol):
 
 
 class Store(Protocol):
-    def snapshot(self, cancelled: Callable[[], bool] | None = None) -> AbstractContextManager[Snapshot]:
+    def snapshot(
+        self, cancelled: Callable[[], bool] | None = None, project: str | None = None
+    ) -> AbstractContextManager[Snapshot]:
         """`cancelled` is asked while the engine works; Cancelled is raised once it says so.
+
+        With a `project` the snapshot holds the sessions of that project alone, whatever is asked (ruling 30).
 
         Raises BackendFailure where the database cannot be read, StoreMissing where nothing was ever indexed.
         """

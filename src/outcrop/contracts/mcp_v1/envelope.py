@@ -11,6 +11,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,15 +45,21 @@ class Context:
     """All that a call needs besides its arguments.
 
     `cancelled` is asked between the steps of a call. `deadline` is on the clock of `time.monotonic`.
-    `launch_directory` is the client's, None where it is unknown (ruling 30).
+    `launch_directory` is the client's, None where it is unknown. `floor` is the project that every tool is held to;
+    None: the whole history (ruling 30).
     """
 
     store: Store
     catalog: Catalog
     max_results: int = 50
     launch_directory: str | None = None
+    floor: str | None = None
     cancelled: Callable[[], bool] | None = None
     deadline: float | None = None
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """The history as this caller may see it. Raises what `Store.snapshot` raises."""
+        return self.store.snapshot(self.stopped, self.floor)
 
     def stopped(self) -> bool:
         return (self.cancelled is not None and self.cancelled()) or self.late()

@@ -91,7 +91,7 @@ def parse(raw: Any, context: Context) -> Request:
 
 def answer(request: Request, context: Context) -> Answer:
     try:
-        with context.store.snapshot(context.stopped) as snapshot:
+        with context.snapshot() as snapshot:
             return Answer(_list(request, snapshot, context), coverage(snapshot))
     except StoreMissing:
         if request.cursor is not None:

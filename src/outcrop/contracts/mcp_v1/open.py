@@ -67,7 +67,7 @@ def parse(raw: Any, context: Context) -> Request:
 
 
 def answer(request: Request, context: Context) -> Answer:
-    with context.store.snapshot(context.stopped) as snapshot:
+    with context.snapshot() as snapshot:
         if request.cursor is not None:
             return Answer(_continue(request.cursor, snapshot, context), coverage(snapshot))
         target = request.id

@@ -76,7 +76,13 @@ def answer(request: Request, context: Context) -> Answer:
     try:
         scope = _resolve(request.within, context)
         query = EventQuery(
-            request.query, request.event_types, request.n_hits, harness=request.harness, source=request.source, **scope
+            request.query,
+            request.event_types,
+            request.n_hits,
+            harness=request.harness,
+            source=request.source,
+            project=context.floor,
+            **scope,
         )
         found = search_events(context.store, query, context.stopped)
     except StoreMissing:
@@ -125,7 +131,7 @@ def _resolve(within: ids.Id | None, context: Context) -> dict[str, bytes]:
     if within is None:
         return {}
     if within.uid is not None:
-        with context.store.snapshot(context.stopped) as snapshot:
+        with context.snapshot() as snapshot:
             if within.kind is Kind.SESSION and snapshot.session(within.uid):
                 return {"session": within.uid}
             if within.kind is Kind.TURN and snapshot.turn(within.uid):

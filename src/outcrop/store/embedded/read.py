@@ -75,13 +75,15 @@ class EmbeddedStore:
         return connection
 
     @contextmanager
-    def snapshot(self, cancelled: Callable[[], bool] | None = None) -> Iterator[EmbeddedSnapshot]:
+    def snapshot(
+        self, cancelled: Callable[[], bool] | None = None, project: str | None = None
+    ) -> Iterator[EmbeddedSnapshot]:
         connection = self.connection()
         with engine_errors():
             connection.set_progress_handler(cancelled, ASK_EVERY)
             connection.execute("BEGIN")
             try:
-                yield EmbeddedSnapshot(connection)
+                yield EmbeddedSnapshot(connection, project)
             finally:
                 connection.set_progress_handler(None, 0)
                 connection.execute("ROLLBACK")
@@ -96,8 +98,15 @@ class EmbeddedStore:
 class EmbeddedSnapshot:
     """One state of the history (`store.Snapshot`)."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, project: str | None = None) -> None:
         self._db = connection
+        self._floor = "" if project is None else " AND id IN (SELECT session FROM place WHERE project = ?)"
+        self._project = () if project is None else (project,)
+        self.admitted: frozenset[int] | None = None
+        """Row ids of the sessions that this snapshot holds; None: all."""
+        if project is not None:
+            found = connection.execute("SELECT DISTINCT session FROM place WHERE project = ?", self._project)
+            self.admitted = frozenset(row[0] for row in found)
         self._names: dict[int, str] = {}
         self._blocks: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
         meta = dict(connection.execute("SELECT k, v FROM meta"))
@@ -115,23 +124,32 @@ class EmbeddedSnapshot:
     # Rows by uid
 
     def session(self, uid: bytes) -> SessionRow | None:
-        row = self._one(f"SELECT {_SESSION} FROM session WHERE uid = ? AND event_count > 0", uid)
+        row = self._one(
+            f"SELECT {_SESSION} FROM session WHERE uid = ? AND event_count > 0{self._floor}", uid, *self._project
+        )
         return self._session(row) if row else None
 
     def turn(self, uid: bytes) -> TurnRow | None:
         row = self._one(f"SELECT {_TURN} FROM turn t JOIN session s ON s.id = t.session WHERE t.uid = ?", uid)
-        return self._turn(row) if row else None
+        return self._turn(row) if row and self._admits(row[2]) else None
 
     def event(self, uid: bytes) -> EventRow | None:
         row = self._one(f"SELECT {_EVENT} FROM event WHERE uid = ?", uid)
-        return self._event(row) if row else None
+        return self._event(row) if row and self._admits(row[2]) else None
+
+    def _admits(self, session: int) -> bool:
+        return self.admitted is None or session in self.admitted
 
     def parents(self, event: EventRow) -> tuple[TurnRow, SessionRow]:
         found = self.found([event.id])[event.id]
         return found.turn, found.session
 
     def found(self, ids: Sequence[int]) -> dict[int, Found]:
-        events = [self._event(row) for row in self._many(f"SELECT {_EVENT} FROM event WHERE id IN ({{}})", ids)]
+        events = [
+            self._event(row)
+            for row in self._many(f"SELECT {_EVENT} FROM event WHERE id IN ({{}})", ids)
+            if self._admits(row[2])
+        ]
         turns = {
             row[0]: self._turn(row)
             for row in self._many(
@@ -167,10 +185,11 @@ class EmbeddedSnapshot:
         if query.after is not None:
             clauses.append(f"(updated, uid) {up} (?, ?)")
             values.extend(query.after)
+        values += self._project
         found = [
             self._session(row)
             for row in self._db.execute(
-                f"SELECT {_SESSION} FROM session WHERE {' AND '.join(clauses)}"
+                f"SELECT {_SESSION} FROM session WHERE {' AND '.join(clauses)}{self._floor}"
                 f" ORDER BY updated {order}, uid {order} LIMIT ?",
                 [*values, query.limit],
             )
@@ -200,7 +219,7 @@ class EmbeddedSnapshot:
             started, updated, web, own, tools, events, turns = then
             mode = 4 if web else 2 if own else 1 if tools else 0
             place = (updated, row[1])
-            if updated < query.start or started >= query.end:
+            if updated < query.start or started >= query.end or not self._admits(row[0]):
                 continue
             if query.mode is not None and MODES[_mode_code(mode)] != query.mode:
                 continue
@@ -257,15 +276,15 @@ class EmbeddedSnapshot:
     # Neighbours
 
     def around_session(self, session: SessionRow) -> tuple[bytes | None, bytes | None]:
-        key = (session.updated, session.uid)
-        before = self._one(
-            "SELECT uid FROM session WHERE event_count > 0 AND (updated, uid) < (?, ?)"
-            " ORDER BY updated DESC, uid DESC LIMIT 1",
-            *key,
-        )
-        behind = self._one(
-            "SELECT uid FROM session WHERE event_count > 0 AND (updated, uid) > (?, ?) ORDER BY updated, uid LIMIT 1",
-            *key,
+        before, behind = (
+            self._one(
+                f"SELECT uid FROM session WHERE event_count > 0 AND (updated, uid) {side} (?, ?){self._floor}"
+                f" ORDER BY updated {order}, uid {order} LIMIT 1",
+                session.updated,
+                session.uid,
+                *self._project,
+            )
+            for side, order in (("<", "DESC"), (">", "ASC"))
         )
         return _uid(before), _uid(behind)
 

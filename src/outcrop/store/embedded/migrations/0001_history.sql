@@ -85,7 +85,8 @@ CREATE TABLE fact (
     PRIMARY KEY (session, file, name)
 ) WITHOUT ROWID;
 
--- Where a session ran. common_dir is the Git common directory at the time of reading: a worktree may be gone later.
+-- Where a session ran. worktree and common_dir (Git's) are as of the time of reading: both may be gone later.
+-- project is the common directory, or without Git the canonical working directory.
 CREATE TABLE place (
     id INTEGER PRIMARY KEY,
     session INTEGER NOT NULL,
@@ -93,8 +94,10 @@ CREATE TABLE place (
     branch TEXT NOT NULL DEFAULT '',
     worktree TEXT,
     common_dir TEXT,
+    project TEXT,
     UNIQUE (session, cwd, branch)
 );
+CREATE INDEX place_project ON place (project, session);
 
 CREATE TABLE turn (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
