@@ -35,6 +35,10 @@ class Form(StrEnum):
     """The same, compressed; replaced whole."""
     DOCUMENT = "json"
     """One JSON document, rewritten whole; `Harness.records` takes it apart."""
+    TEXT = "text"
+    """Text of its own format, read whole like a document: `Harness.records` gets it as a string."""
+    CONTAINER = "container"
+    """Many sessions in one place, a database or a tree of files; `Harness.container` opens it."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,8 +92,23 @@ class Reader(Protocol):
         """All that the next record may need, as plain JSON, small: it is written with every checkpoint."""
 
 
+class Container(Protocol):
+    """A place that holds many sessions, open for reading in one consistent state."""
+
+    def sessions(self) -> Iterable[tuple[str, str]]:
+        """(native id, fingerprint) of every session. Another fingerprint than last time: it is read again, whole.
+
+        Costs little however many there are: the ids, times and counts that the place keeps itself.
+        """
+
+    def records(self, native: str) -> Iterable[dict[str, Any]]:
+        """The records of one session for the reader, in the session's own order."""
+
+    def close(self) -> None: ...
+
+
 class Harness(Protocol):
-    """One agent program."""
+    """One agent program. A harness that inherits from this gets the defaults below."""
 
     name: str
     """The specification's harness value: `claude-code`."""
@@ -103,7 +122,8 @@ class Harness(Protocol):
     """Adapter version, stepped when the same records give other events: what was read by an older one is re-read."""
 
     def group(self, source: str) -> str:
-        """Identity group of a source (ruling 21)."""
+        """Identity group of a source (ruling 21): the source itself, unless several hold the same sessions."""
+        return source
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """Folders to look in by default, existing or not, obeying the harness's own environment variables."""
@@ -115,10 +135,26 @@ class Harness(Protocol):
         """A fold that starts anew, or goes on from `state`."""
 
     def records(self, file: SourceFile, document: Any) -> Iterable[dict[str, Any]]:
-        """Take a whole document (Form.DOCUMENT) apart into records for the reader."""
+        """Take a whole document (Form.DOCUMENT, Form.TEXT) apart into records for the reader."""
+        return [document] if isinstance(document, dict) else []
+
+    def container(self, file: SourceFile) -> Container:
+        """Open a place of many sessions (Form.CONTAINER). Raises OSError or sqlite3.Error where that fails."""
+        raise LookupError(f"{self.name} has no containers")
+
+    def stamp(self, file: SourceFile) -> tuple[int, int]:
+        """(size in bytes, mtime in ns) of a container: unless one of them differs from last time nobody opens it.
+
+        The default fits SQLite: new rows may stand in the `-wal` file alone.
+        """
+        stats = [os.stat(file.path)]
+        if os.path.exists(file.path + "-wal"):
+            stats.append(os.stat(file.path + "-wal"))
+        return sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
 
     def resume_command(self, native: str) -> list[str] | None:
-        """The command that continues a session, to be run in its working directory."""
+        """The command that continues a session, to be run in its working directory; None where there is none."""
+        return None
 
 
 def load(name: str) -> Harness:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from outcrop.harnesses import Environment, Form, Reader, Side, SourceFile
+from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile
 
 if TYPE_CHECKING:
     from outcrop.harnesses.claude_code.fold import Identity
@@ -32,7 +32,7 @@ _META = ".meta.json"
 _NOT_SESSIONS = frozenset({"tool-results", "file-history", "skills-plugin", "outputs", "uploads", "node_modules"})
 
 
-class ClaudeCode:
+class ClaudeCode(Harness):
     """The `Harness` of Claude Code."""
 
     name = "claude-code"
@@ -40,9 +40,6 @@ class ClaudeCode:
     agent = "claude"
     sources = (CLAUDE, COWORK)
     version = 1
-
-    def group(self, source: str) -> str:
-        return source
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """`CLAUDE_CONFIG_DIR`, else the lists in `CLAUDE_CONFIG_DIRS`, else the two places that Claude Code uses."""
@@ -82,9 +79,6 @@ class ClaudeCode:
         from outcrop.harnesses.claude_code.reader import ClaudeReader
 
         return ClaudeReader(identity(file), side, state)
-
-    def records(self, file: SourceFile, document: Any) -> Iterable[dict[str, Any]]:
-        return [document] if isinstance(document, dict) else []
 
     def resume_command(self, native: str) -> list[str] | None:
         """None for agents, which only their parent continues, and for sessions of the desktop program."""

@@ -18,7 +18,7 @@ _ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?=\.|$)"
 _INDEX = "session_index.jsonl"
 
 
-class Codex:
+class Codex(Harness):
     """OpenAI's Codex: command line, IDE extension and desktop app write the same files."""
 
     name = "codex"
@@ -26,9 +26,6 @@ class Codex:
     agent = "codex"
     sources: tuple[str, ...] = ("codex",)
     version = 1
-
-    def group(self, source: str) -> str:
-        return source
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         chosen = environment.variables.get("CODEX_HOME")
