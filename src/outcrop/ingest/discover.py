@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from outcrop.config import Config
-from outcrop.harnesses import Environment, Harness, SourceFile, all_harnesses
+from outcrop.harnesses import Environment, Form, Harness, SourceFile, all_harnesses
 
 
 @dataclass(slots=True)
@@ -85,7 +85,9 @@ def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:
     except OSError as error:
         discovery.refused.append((file, harness, reason_of(error)))
         return
-    if stat.S_ISDIR(found.st_mode):
+    if file.form is Form.CONTAINER and stat.S_ISDIR(found.st_mode):
+        discovery.found.append(Found(harness, file, found))
+    elif stat.S_ISDIR(found.st_mode):
         discovery.refused.append((file, harness, "a directory stands where a file should be"))
     elif not stat.S_ISREG(found.st_mode):
         discovery.refused.append((file, harness, "not a regular file"))

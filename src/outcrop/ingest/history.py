@@ -293,8 +293,13 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
     return {work.id for work in works.values()}
 
 
-def finish_anew(writer: Writer, harness: Harness, file: FileRow, sessions: set[int]) -> set[int]:
-    """A file was read anew to its end: what only the older reading held goes. Returns all sessions touched."""
+def finish_anew(
+    writer: Writer, harness: Harness, file: FileRow, sessions: set[int], keeps_gone: bool = False
+) -> set[int]:
+    """A file was read anew to its end: what only the older reading held goes, or stays flagged where `keeps_gone`.
+
+    Returns all sessions touched.
+    """
     db = writer.db
     group = harness.group(file.source)
     touched = set(sessions)
@@ -308,8 +313,14 @@ def finish_anew(writer: Writer, harness: Harness, file: FileRow, sessions: set[i
             " AND file = ? AND generation < ?",
             (session, file.id, file.generation),
         ).fetchall()
-        db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in gone])
-        writer.todo((row[0], text_class(row[1])) for row in gone)
+        if keeps_gone:
+            db.executemany(
+                "UPDATE event SET flags = flags | ?, generation = ? WHERE id = ?",
+                [(rows.DELETED, file.generation, row[0]) for row in gone],
+            )
+        else:
+            db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in gone])
+            writer.todo((row[0], text_class(row[1])) for row in gone)
         for turn in {row[2] for row in gone}:
             rebuild_turn(writer, turn)
         if gone:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcrop.config import Config
-from outcrop.harnesses import Environment
+from outcrop.harnesses import Environment, Form
 from outcrop.ingest.checkpoints import untouched
+from outcrop.ingest.containers import ContainerReading, is_session
 from outcrop.ingest.discover import Discovery, Found, discover
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
 from outcrop.ingest.reading import FileReading
@@ -95,8 +96,11 @@ def _pass(
                 if progress is not None:
                     progress(path, done, total, summary.events + events)
 
-            reading = FileReading(writer, found.harness, found.file, config.redaction, now)
-            tally = reading.read(found.stat, tell)
+            if found.file.form is Form.CONTAINER:
+                place = ContainerReading(writer, found.harness, found.file, config.redaction, now)
+                tally = place.read_place(found.stat, tell)
+            else:
+                tally = FileReading(writer, found.harness, found.file, config.redaction, now).read(found.stat, tell)
             summary.records += tally.records
             summary.events += tally.events
             summary.bytes += tally.bytes
@@ -126,6 +130,8 @@ def _drain(text: TextWriter, writer: Writer) -> None:
 
 
 def _changed(found: Found, known: dict[tuple[str, str], FileRow]) -> bool:
+    if found.file.form is Form.CONTAINER:
+        return True  # it looks at its own stamp
     row = known.get((found.file.source, found.file.path))
     return row is None or bool(row.missing) or not untouched(row, found.stat, found.harness.version)
 
@@ -136,7 +142,7 @@ def _follow_moves(writer: Writer, discovery: Discovery, known: dict[tuple[str, s
     by_identity = {
         (row.source, row.device, row.inode): row
         for key, row in known.items()
-        if key not in present and row.offset and not os.path.lexists(row.path)
+        if key not in present and row.offset and not is_session(row) and not os.path.lexists(row.path)
     }
     for found in discovery.found:
         key = (found.file.source, found.file.path)
@@ -161,7 +167,7 @@ def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> N
     roots = [(name, str(root)) for name, root in discovery.roots]
     gone: list[tuple[int]] = []
     for row in writer.files():
-        if (row.source, row.path) in present or row.missing or source not in (None, row.source):
+        if (row.source, row.path) in present or row.missing or is_session(row) or source not in (None, row.source):
             continue
         if any(name == row.source and _proven_gone(row.path, root) for name, root in roots):
             gone.append((row.id,))

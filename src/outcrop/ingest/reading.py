@@ -62,8 +62,18 @@ class FileSide:
             return None
 
 
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, in words."""
+    if isinstance(error, OSError):
+        return (error.strerror or type(error).__name__).lower()
+    return str(error) or type(error).__name__
+
+
 class FileReading:
     """One file of one harness, on its way into the history."""
+
+    keeps_gone = False
+    """Whether events that a new reading does not hold any more are kept and flagged (ruling 41)."""
 
     def __init__(self, writer: Writer, harness: Harness, file: SourceFile, masking: bool, now: int) -> None:
         self.writer = writer
@@ -90,7 +100,7 @@ class FileReading:
                 else:
                     self._whole(stream, now, progress)
         except OSError as error:
-            self.refuse((error.strerror or type(error).__name__).lower())
+            self.refuse(reason_of(error))
         return self.tally
 
     def refuse(self, reason: str) -> None:
@@ -192,7 +202,8 @@ class FileReading:
             self.refuse(f"the document is larger than {DOCUMENT_LIMIT} bytes")
             return
         try:
-            document = jsonl.document(data)
+            text = self.file.form is Form.TEXT
+            document = data.decode("utf-8", "replace").removeprefix("\ufeff") if text else jsonl.document(data)
         except ValueError:
             self.refuse("not a whole JSON document")
             return
@@ -233,7 +244,7 @@ class FileReading:
         return sessions
 
     def _finish(self, stager: Stager, found: os.stat_result, sessions: set[int]) -> None:
-        finish_anew(self.writer, self.harness, self.row, sessions)
+        finish_anew(self.writer, self.harness, self.row, sessions, self.keeps_gone)
         checkpoints.identify(self.row, found)
         self._save(stager)
 
