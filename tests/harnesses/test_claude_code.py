@@ -505,3 +505,29 @@ def test_only_sessions_of_the_command_line_can_be_resumed() -> None:
     assert HARNESS.resume_command(SESSION) == ["claude", "--resume", SESSION]
     assert HARNESS.resume_command(f"{SESSION}/agent-a") is None
     assert HARNESS.resume_command(LOCAL) is None
+
+
+def test_a_queued_text_that_only_the_queue_tells_of_is_an_input_inside_the_turn() -> None:
+    """Some versions record that the agent was given the text, and then neither a prompt nor a queued_command."""
+
+    def operation(name: str, **more: Any) -> dict[str, Any]:
+        return {"type": "queue-operation", "operation": name, "timestamp": "2026-01-01T00:00:00Z", **more}
+
+    notice = "<task-notification>\n<task-id>b1</task-id>\n</task-notification>"
+    told = [said("start"), operation("enqueue", content=notice), operation("enqueue", content="also the docs")]
+    given = events(read([*told, operation("remove"), operation("remove")]))
+    inputs = [(one.text, one.opens) for one in given if one.type is EventType.USER_INPUT]
+    assert inputs == [("start", True), ("also the docs", False)], "a notice is nobody's prompt"
+    taken_back = events(read([*told, operation("popAll"), operation("remove")]))
+    assert [one.text for one in taken_back if one.type is EventType.USER_INPUT] == ["start"]
+    on_its_own = events(read([*told, operation("dequeue"), said("also the docs"), operation("remove")]))
+    assert [one.text for one in on_its_own if one.type is EventType.USER_INPUT] == ["start", "also the docs"]
+
+
+def test_a_prompt_that_a_hook_stopped_ends_its_turn() -> None:
+    stopped = events(read([said("fix it"), said("Operation stopped by hook: not now"), said("fix it")]))
+    assert [(one.type, one.ends) for one in stopped] == [
+        (EventType.USER_INPUT, None),
+        (EventType.RUNTIME, End.STOPPED),
+        (EventType.USER_INPUT, None),
+    ]

@@ -1,32 +1,30 @@
-"""Real Codex rollouts against facts that were read from their raw lines, without the adapter.
+"""Real Codex rollouts through the adapter alone: what must hold of each record however the reading is cut.
 
-`facts/codex/*.json` names the line of each turn's opening prompt, how the turn ended, the steering prompts, hashes of
-the first and the last prompt, and all tools in runs.
+What the sessions say is held to facts by `tests/test_corpus.py`, through the whole product.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import random
 from collections import Counter
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from facts import CORPUS, facts, needs_corpus, records
 from outcrop.harnesses import SourceFile
 from outcrop.harnesses.codex import HARNESS
-from outcrop.model import Amend, End, Event, EventType, Fact, Parsed
+from outcrop.model import Amend, Event, EventType, Parsed
 
-CORPUS = Path(os.environ.get("OUTCROP_CORPUS", "/nonexistent"))
-FACTS = sorted((Path(__file__).parent / "facts" / "codex").glob("*.json"))
+pytestmark = needs_corpus
 
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="OUTCROP_CORPUS does not name the corpus")
+FACTS = facts("codex")
 
-ACTIVITY = (EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE)
+
+def name(told: dict[str, Any]) -> str:
+    return str(told["name"])
 
 
 class NoSide:
@@ -36,23 +34,14 @@ class NoSide:
         return None
 
 
-def facts_of(path: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return facts
-
-
-def source(facts: dict[str, Any]) -> SourceFile:
-    return SourceFile(str(CORPUS / facts["file"]), "codex", native=facts["session"])
-
-
-def records(file: SourceFile) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(file.path).read_bytes().split(b"\n") if line.strip()]
+def source(told: dict[str, Any]) -> SourceFile:
+    return SourceFile(str(CORPUS / told["file"]), "codex", native=told["session"])
 
 
 def read(file: SourceFile, cuts: frozenset[int] = frozenset()) -> list[Parsed]:
     """All records through the reader, which starts anew from its state at each cut."""
     reader, parsed = HARNESS.reader(file, None, NoSide()), []
-    for number, record in enumerate(records(file)):
+    for number, record in enumerate(records(Path(file.path))):
         if number in cuts:
             reader = HARNESS.reader(file, json.loads(json.dumps(reader.state())), NoSide())
         parsed.append(reader.feed(record))
@@ -60,76 +49,19 @@ def read(file: SourceFile, cuts: frozenset[int] = frozenset()) -> list[Parsed]:
     return parsed
 
 
-def fold(parsed: list[Parsed]) -> list[dict[str, Any]]:
-    """Plain turns: `prompt`, `line` of it, `tools`, `ends` (a value of End, or None), `steers`."""
-    turns: list[dict[str, Any]] = []
-
-    def begin() -> dict[str, Any]:
-        turns.append(
-            {"prompt": None, "line": None, "tools": [], "ends": None, "steers": [], "reply": False, "id": None}
-        )
-        return turns[-1]
-
-    for line, one in enumerate(parsed, 1):
-        for item in one.items:
-            if not isinstance(item, Event):
-                continue
-            turn = turns[-1] if turns else begin()
-            if item.turn is not None and item.turn != turn["id"]:
-                if turn["id"] is not None or (turn["prompt"] is not None and turn["ends"]):
-                    turn = begin()
-                turn["id"] = item.turn
-            if item.opens:
-                if item.settles and turn["ends"] is None and turn["reply"]:
-                    turn["ends"] = End.FINAL
-                if turn["prompt"] is not None:
-                    turn = begin()
-                turn.update(prompt=item.text, line=line)
-            elif item.type is EventType.USER_INPUT:
-                turn["steers"].append(line)
-            if item.type in ACTIVITY:
-                turn["ends"] = None
-                turn["reply"] = item.type is EventType.ASSISTANT_RESPONSE and not item.partial
-            if item.type is EventType.TOOL_CALL:
-                turn["tools"].append(item.original_tool or item.tool)
-            turn["ends"] = item.ends or turn["ends"]
-    return turns
+@pytest.mark.parametrize("told", FACTS, ids=name)
+def test_turns_open_on_the_lines_that_the_facts_name(told: dict[str, Any]) -> None:
+    parsed = read(source(told))
+    opening = [
+        line for line, one in enumerate(parsed, 1) if any(isinstance(item, Event) and item.opens for item in one.items)
+    ]
+    assert opening == [turn["line"] for turn in told["turns"]]
 
 
-def hashed(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def check(turns: list[dict[str, Any]], facts: dict[str, Any]) -> None:
-    """Hold plain turns (`prompt` text, `tools` names, `ends` or None) to the facts of their session."""
-    assert len(turns) == len(facts["turns"])
-    assert hashed(turns[0]["prompt"]) == facts["first_prompt"]["sha"]
-    assert hashed(turns[-1]["prompt"]) == facts["last_prompt"]["sha"]
-    for turn, want in zip(turns, facts["turns"], strict=True):
-        assert turn["ends"] == want["end"], f"turn that opens on line {want['line']}"
-    tools = [tool for turn in turns for tool in turn["tools"]]
-    assert [[name, len(list(run))] for name, run in groupby(tools)] == facts["tools"]
-
-
-@pytest.mark.parametrize("path", FACTS, ids=lambda path: path.stem)
-def test_a_session_holds_what_its_lines_say(path: Path) -> None:
-    facts = facts_of(path)
-    parsed = read(source(facts))
-    assert len(parsed) == facts["records"]
-    turns = fold(parsed)
-    check(turns, facts)
-    assert [turn["line"] for turn in turns] == [turn["line"] for turn in facts["turns"]]
-    assert [line for turn in turns for line in turn["steers"]] == facts["steers"]
-    told = {item.name: item.value for one in parsed for item in one.items if isinstance(item, Fact)}
-    assert told.get("parent") == facts["parent"]
-    assert told.get("relation") == facts["relation"]
-    assert told.get("title.generated") == facts["title"]
-
-
-@pytest.mark.parametrize("path", FACTS, ids=lambda path: path.stem)
-def test_every_record_gives_items_or_a_reason_and_none_is_unknown(path: Path) -> None:
+@pytest.mark.parametrize("told", FACTS, ids=name)
+def test_every_record_gives_items_or_a_reason_and_none_is_unknown(told: dict[str, Any]) -> None:
     keys: Counter[str] = Counter()
-    for one in read(source(facts_of(path))):
+    for one in read(source(told)):
         assert one.items or one.reason, one.kind
         for item in one.items:
             if isinstance(item, Event):
@@ -140,30 +72,29 @@ def test_every_record_gives_items_or_a_reason_and_none_is_unknown(path: Path) ->
     assert max(keys.values()) == 1
 
 
-@pytest.mark.parametrize("path", FACTS, ids=lambda path: path.stem)
-def test_reading_cut_at_any_place_gives_the_same_items(path: Path) -> None:
-    file, chance = source(facts_of(path)), random.Random(7)
+@pytest.mark.parametrize("told", FACTS, ids=name)
+def test_reading_cut_at_any_place_gives_the_same_items(told: dict[str, Any]) -> None:
+    file, chance = source(told), random.Random(7)
     whole = read(file)
     for share in (0.02, 0.5):
         cuts = frozenset(number for number in range(len(whole)) if chance.random() < share)
         assert read(file, cuts) == whole
 
 
-@pytest.mark.parametrize("path", FACTS, ids=lambda path: path.stem)
-def test_the_state_stays_small(path: Path) -> None:
-    file = source(facts_of(path))
+@pytest.mark.parametrize("told", FACTS, ids=name)
+def test_the_state_stays_small(told: dict[str, Any]) -> None:
+    file = source(told)
     reader = HARNESS.reader(file, None, NoSide())
-    for record in records(file):
+    for record in records(Path(file.path)):
         reader.feed(record)
         assert len(reader.state()["calls"]) <= 256
     assert len(json.dumps(reader.state())) < 16_000
 
 
-@pytest.mark.parametrize("path", [path for path in FACTS if facts_of(path).get("copied")], ids=lambda path: path.stem)
-def test_T18_copied_lines_carry_the_keys_of_the_session_they_come_from(path: Path) -> None:
-    facts = facts_of(path)
-    first, last = facts["copied"]
-    parsed = read(source(facts))
+@pytest.mark.parametrize("told", [told for told in FACTS if "copied" in told], ids=name)
+def test_T18_copied_lines_carry_the_keys_of_the_session_they_come_from(told: dict[str, Any]) -> None:
+    first, last = told["copied"]
+    parsed = read(source(told))
     copied = {
         item.key: item.origin
         for line, one in enumerate(parsed, 1)
@@ -171,12 +102,11 @@ def test_T18_copied_lines_carry_the_keys_of_the_session_they_come_from(path: Pat
         if isinstance(item, Event) and first <= line <= last
     }
     assert copied
-    assert set(copied.values()) == {(facts["parent"], key) for key in copied}
+    assert set(copied.values()) == {(told["parent"], key) for key in copied}
     own = [item for one in parsed[last:] for item in one.items if isinstance(item, Event)]
     assert own[0].text
     assert all(item.origin is None for item in own)
-    assert next(item for item in own if item.opens) is parsed[facts["first_own_prompt"] - 1].items[0]
-    parent = next((one for one in FACTS if one.stem == facts["parent"]), None)
-    assert parent is not None
-    original = {item.key for one in read(source(facts_of(parent))) for item in one.items if isinstance(item, Event)}
+    assert next(item for item in own if item.opens) is parsed[told["first_own_prompt"] - 1].items[0]
+    parent = next(one for one in FACTS if one["session"] == told["parent"])
+    original = {item.key for one in read(source(parent)) for item in one.items if isinstance(item, Event)}
     assert set(copied) <= original

@@ -12,6 +12,7 @@ from typing import Any
 
 from outcrop.harnesses import Side
 from outcrop.harnesses.claude_code.parts import time_ms
+from outcrop.harnesses.claude_code.queue import Queue
 from outcrop.ids import text_digest
 from outcrop.model import Event, EventType, Fact, Item, Relation
 
@@ -72,6 +73,7 @@ class Fold:
         self._chains: dict[str, str] = dict(known.get("chains", {}))
         self._children: dict[str, int] = dict(known.get("children", {}))
         self._split: dict[str, int] = dict(known.get("split", {}))
+        self._queue = Queue(known.get("queue"))
 
     @property
     def session(self) -> str | None:
@@ -97,6 +99,7 @@ class Fold:
             "chains": self._chains,
             "children": self._children,
             "split": self._split,
+            "queue": self._queue.state(),
         }
         # A copy: a caller may write it later than it goes on reading.
         copied: dict[str, Any] = json.loads(json.dumps({name: value for name, value in kept.items() if value}))

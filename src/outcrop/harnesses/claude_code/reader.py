@@ -254,6 +254,7 @@ class ClaudeReader(Fold):
         message = record.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         if isinstance(content, str):
+            self._queue.heard(content)
             content = [{"type": "text", "text": content}]
         elif content is None and isinstance(message, dict):
             return Parsed("user", reason="an empty message")
@@ -343,9 +344,10 @@ class ClaudeReader(Fold):
             return self._prompt(envelope, index, prompt.text, opens=True)
         if said is Said.SUMMARY:
             return [self._event(envelope, index, EventType.COMPACTION, prompt.text)]
-        if said is Said.INTERRUPT:
+        if said in (Said.INTERRUPT, Said.STOPPED):
             event = self._event(envelope, index, EventType.RUNTIME, prompt.text)
-            event.ends, self._error = End.INTERRUPTED, None
+            event.ends = End.INTERRUPTED if said is Said.INTERRUPT else End.STOPPED
+            self._error = None
             return [event]
         if said is Said.SHELL:
             event = self._event(envelope, index, EventType.TOOL_CALL, "", ["shell", prompt.text])
@@ -425,6 +427,8 @@ class ClaudeReader(Fold):
             text = content_text(attachment.get("prompt"))
             prompt = recognise(text)
             typed = attachment.get("commandMode") != "task-notification" and prompt.said in (Said.TYPED, Said.COMMAND)
+            if self._queue.repeats(text):
+                return Parsed(kind, reason="repeats the queued prompt")
             event = self._event(envelope, 0, EventType.USER_INPUT if typed else EventType.SYSTEM, prompt.text)
             return Parsed(kind, [event] if text.strip() else (), None if text.strip() else "an empty message")
         if subtype in SILENT_ATTACHMENTS:
@@ -460,7 +464,10 @@ class ClaudeReader(Fold):
             text = content_text(record.get("content"))
             event = self._event(envelope, 0, EventType.RUNTIME, text or operation, [operation, text])
             event.extra = {"operation": operation}
-            return Parsed(f"{kind}/{operation}", [event])
+            items: list[Item] = [event]
+            if (given := self._queue.take(operation, text)) is not None:
+                items.append(self._event(envelope, 0, EventType.USER_INPUT, recognise(given).text, ["given", given]))
+            return Parsed(f"{kind}/{operation}", items)
         if kind == "pr-link":
             text = " ".join(str(record[name]) for name in ("prRepository", "prNumber", "prUrl") if record.get(name))
             return Parsed(kind, [self._event(envelope, 0, EventType.SYSTEM, f"pull request {text}")])
