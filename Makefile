@@ -26,8 +26,11 @@ format: $(INSTALLED) ## put the source into its format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(INSTALLED) ## run the measurements of bench/
-	@for file in bench/bench_*.py; do test -e "$$file" || continue; echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+bench: $(INSTALLED) ## measure over HOME_DIR, a home full of session files: make bench HOME_DIR=DIR
+	@test -n "$(HOME_DIR)" || { echo "make bench HOME_DIR=DIR: a home folder that holds .claude or .codex" >&2; exit 2; }
+	@store=$$(mktemp -d) && trap 'rm -rf "$$store"' EXIT \
+	  && $(BIN)/python bench/history.py --home "$(HOME_DIR)" --store "$$store" \
+	  && $(BIN)/python bench/mcp.py --store "$$store"
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .hypothesis build dist

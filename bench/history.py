@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from measure import (
     conditions,
     environment,
     folder_bytes,
+    io_counters,
     megabytes,
     private_memory,
     report,
@@ -110,6 +112,7 @@ def _indexing(cost: Cost, told: Json) -> Json:
         "cpu_s": round(cost.cpu, 2),
         "rows_cpu_s": round(told["rows_cpu"], 2),
         "text_cpu_s": round(cost.cpu - told["rows_cpu"], 2),
+        "text_cpu_s_main_thread": round(told["text_main_thread_cpu"], 2),
         "wall_s": round(cost.wall, 2),
         "mb_per_cpu_s": round(raw / 1e6 / cost.cpu, 2),
         "mb_per_cpu_s_rows_alone": round(raw / 1e6 / told["rows_cpu"], 2),
@@ -121,12 +124,13 @@ def _indexing(cost: Cost, told: Json) -> Json:
         "anonymous_peak_mb": megabytes(cost.anonymous * 1024),
         "resident_peak_mb": megabytes(told["maxrss_kib"] * 1024),
         "wchar_per_raw_byte": round(told["wchar"] / raw, 2),
+        "wchar_per_raw_byte_rows_alone": round(told["rows_wchar"] / raw, 2),
         "write_bytes_per_raw_byte": round(told["write_bytes"] / raw, 2),
     }
 
 
 def _pass() -> int:
-    """The child: one `outcrop index`, with the text index's share of the CPU taken apart.
+    """The child: one `outcrop index`, with the text index's share taken apart.
 
     Rows are the work of the main thread outside the text index; all else, in whichever thread, is text.
     """
@@ -134,26 +138,21 @@ def _pass() -> int:
     from outcrop.store.embedded import text
 
     started = time.monotonic()
-    spent = 0.0
     moments: dict[str, float] = {}
+    apart = Share()
 
     class Watched(text.TextWriter):
         def drain(self, connection: sqlite3.Connection, progress: Any = None) -> int:
-            nonlocal spent
-            before = time.thread_time()
-            done = super().drain(connection, lambda *_: _note(connection, moments, time.monotonic() - started))
-            spent += time.thread_time() - before
-            return done
+            with apart:
+                return super().drain(connection, lambda *_: _note(connection, moments, time.monotonic() - started))
 
         def close(self) -> None:
-            nonlocal spent
-            before = time.thread_time()
-            super().close()
-            spent += time.thread_time() - before
+            with apart:
+                super().close()
 
     text.TextWriter = Watched  # type: ignore[misc]
     summary = index(contexts.load_config())
-    counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text("ascii").splitlines())
+    counters = io_counters("self")
     report(
         {
             "files": summary.files,
@@ -162,15 +161,33 @@ def _pass() -> int:
             "events": summary.events,
             "bytes": summary.bytes,
             "problems": len(summary.problems),
-            "rows_cpu": time.thread_time() - spent,
+            "rows_cpu": time.thread_time() - apart.cpu,
+            "text_main_thread_cpu": apart.cpu,
             "newest_searchable": moments.get("newest"),
             "conversations_searchable": moments.get("conversations"),
             "maxrss_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-            "wchar": int(counters["wchar"]),
-            "write_bytes": int(counters["write_bytes"]),
+            "rows_wchar": io_counters("thread-self")["wchar"] - apart.wchar,
+            "wchar": counters["wchar"],
+            "write_bytes": counters["write_bytes"],
         }
     )
     return 0
+
+
+class Share:
+    """CPU seconds and bytes handed to `write` that this thread spends inside the block, over all times."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+        self.wchar = 0
+
+    def __enter__(self) -> None:
+        self.cpu -= time.thread_time()
+        self.wchar -= io_counters("thread-self")["wchar"]
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu += time.thread_time()
+        self.wchar += io_counters("thread-self")["wchar"]
 
 
 def _note(connection: sqlite3.Connection, moments: dict[str, float], now: float) -> None:
@@ -286,7 +303,7 @@ def _calls(context: Context, tool: str, arguments: list[Json]) -> Json:
     for each in arguments[:20]:
         mcp_v1.call(tool, each, context)
     for each in arguments:
-        envelope = spread.time(lambda each=each: mcp_v1.call(tool, each, context))
+        envelope = spread.time(partial(mcp_v1.call, tool, each, context))
         assert "data" in envelope, envelope
     return spread.summary()
 
@@ -298,7 +315,7 @@ def _pages(context: Context, tool: str, arguments: Json) -> Spread:
     following = mcp_v1.call(tool, arguments, context)["data"]
     while cursor := _next(following):
         turned = {**filters, "cursor": cursor}
-        following = spread.time(lambda turned=turned: mcp_v1.call(tool, turned, context))["data"]
+        following = spread.time(partial(mcp_v1.call, tool, turned, context))["data"]
     for values in (spread.wall, spread.cpu):
         values[:] = values[len(values) // 4 : len(values) * 3 // 4]
     return spread

@@ -13,6 +13,7 @@ import platform
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -67,9 +68,15 @@ class Cost:
 
 
 def run(command: list[str], env: dict[str, str], *, sample: bool = False) -> Cost:
-    """Run a child to its end; with `sample`, look at its memory every 50 ms. Raises CalledProcessError."""
+    """Run a child to its end; with `sample`, look at its memory every 50 ms, so it must print little before its end.
+
+    Raises CalledProcessError, with what the child had to say.
+    """
     started = time.monotonic()
-    with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as child:
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors) as child,
+    ):
         private = anonymous = 0
         while sample and not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             memory = private_memory(child.pid)
@@ -80,8 +87,9 @@ def run(command: list[str], env: dict[str, str], *, sample: bool = False) -> Cos
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.monotonic() - started
         child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise subprocess.CalledProcessError(child.returncode, command)
+        errors.seek(0)
+        if child.returncode:
+            raise subprocess.CalledProcessError(child.returncode, command, output, errors.read())
     return Cost(usage.ru_utime + usage.ru_stime, wall, private, anonymous, output)
 
 
@@ -90,6 +98,11 @@ def private_memory(pid: int) -> tuple[int, int]:
     fields = {line.split(":")[0]: line.split()[1] for line in _lines(f"/proc/{pid}/smaps_rollup")[1:]}
     private = int(fields.get("Private_Clean", 0)) + int(fields.get("Private_Dirty", 0))
     return private, int(fields.get("Anonymous", 0))
+
+
+def io_counters(task: str) -> dict[str, int]:
+    """What the kernel counts of a process or thread: `wchar` handed to write, `write_bytes` sent to storage, ..."""
+    return {name: int(value) for name, value in (line.split(": ") for line in _lines(f"/proc/{task}/io"))}
 
 
 def cpu_so_far(pid: int) -> float:

@@ -137,7 +137,9 @@ def d(places: Places) -> Session:
     return rollout
 
 
-LONG_TEXT = ("the tide table goes on " * 20_000)[:250_000] + "zephyr" + (" and on it goes" * 5_000)[: 300_000 - 250_006]
+LONG_TEXT = (
+    ("the tide table goes on " * 20_000)[:249_999] + " zephyr" + (" and on it goes" * 5_000)[: 300_000 - 250_006]
+)
 
 
 def long(places: Places) -> Session:

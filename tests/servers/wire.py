@@ -18,10 +18,16 @@ Json = dict[str, Any]
 
 
 class Client:
-    """One server process. `fault` is its OUTCROP_FAULT, `store` its OUTCROP_HOME."""
+    """One server process. `fault` is its OUTCROP_FAULT, `store` its OUTCROP_HOME, `cwd` where it is launched."""
 
     def __init__(
-        self, home: Path, fault: str | None = None, *, store: Path | None = None, argv: list[str] | None = None
+        self,
+        home: Path,
+        fault: str | None = None,
+        *options: str,
+        store: Path | None = None,
+        argv: list[str] | None = None,
+        cwd: Path | None = None,
     ) -> None:
         environment = {"HOME": str(home), "OUTCROP_HOME": str(store or home / "store"), "PATH": os.environ["PATH"]}
         if "PYTHONPATH" in os.environ:
@@ -29,12 +35,12 @@ class Client:
         if fault is not None:
             environment["OUTCROP_FAULT"] = fault
         self.process = subprocess.Popen(
-            argv or [sys.executable, "-m", "outcrop", "mcp"],
+            argv or [sys.executable, "-m", "outcrop", "mcp", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            cwd=home,
+            cwd=cwd or home,
             bufsize=0,
         )
         assert self.process.stdin

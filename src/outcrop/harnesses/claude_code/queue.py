@@ -1,8 +1,8 @@
 """What a person typed while the agent was at work: the queue that Claude Code keeps of it, as its records tell.
 
 `enqueue` brings a text. `dequeue` hands it over as a prompt of its own, which is recorded as such; `popAll` gives all
-back to the person. `remove` hands the oldest typed one to the working agent: some versions then record a `queued_command`
-with the same text, others nothing more, so that the queue alone tells of it.
+back to the person. `remove` hands the oldest typed one to the working agent: some versions then record a
+`queued_command` with the same text, others nothing more, so that the queue alone tells of it.
 """
 
 from __future__ import annotations

@@ -25,6 +25,9 @@ LONGEST_CHUNK = 20_000
 """Characters without a blank that are still looked at."""
 
 _CHUNK = re.compile(r"[\w.\-]+")
+_BLANKS = {code: " " for code in range(128) if not _CHUNK.match(chr(code))}
+"""What ends a chunk of plain ASCII: `translate` and `split` cost half of the pattern."""
+_CHUNKS_KEPT = 50_000
 _DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
@@ -83,24 +86,37 @@ def grams(run: str) -> list[str]:
 
 def name_terms(text: str) -> str:
     """What `ident` holds of a normal text: terms joined by blanks, in the order of the text, each word once."""
-    return " ".join(_name_terms(text))
+    chunks = text.translate(_BLANKS).split() if text.isascii() else _CHUNK.findall(text)
+    if len(_TERMS_OF) > _CHUNKS_KEPT:
+        _TERMS_OF.clear()
+    return " ".join(filter(None, map(_TERMS_OF.__getitem__, dict.fromkeys(chunks))))
 
 
-def _name_terms(text: str) -> Iterator[str]:
+class _TermsOf(dict[str, str]):
+    """By chunk, the terms that it adds; few texts hold many chunks that no text before them held."""
+
+    def __missing__(self, chunk: str) -> str:
+        terms = " ".join(_chunk_terms(chunk)) if len(chunk) <= LONGEST_CHUNK else ""
+        if len(chunk) <= LONGEST_NAME:
+            self[chunk] = terms
+        return terms
+
+
+_TERMS_OF = _TermsOf()
+
+
+def _chunk_terms(chunk: str) -> Iterator[str]:
     # Most words are plain, and asking that with string methods costs a tenth of a pattern.
-    for chunk in dict.fromkeys(_CHUNK.findall(text)):
-        if len(chunk) > LONGEST_CHUNK:
-            continue
-        if not chunk.isascii():
-            yield from _dense_terms(chunk)
-        if not (chunk.islower() or chunk[1:].islower() or chunk.isupper() or chunk.isdigit()):
-            for name in CAMEL.findall(chunk):
-                if len(name) <= LONGEST_NAME:
-                    yield from camel_parts(name)
-        if not chunk.isalnum():
-            name = chunk.strip("._-")  # a chunk is words and separators: what is left is a COMPOUND, or one word
-            if len(name) <= LONGEST_NAME and not name.isalnum():
-                yield name
+    if not chunk.isascii():
+        yield from _dense_terms(chunk)
+    if not (chunk.islower() or chunk[1:].islower() or chunk.isupper() or chunk.isdigit()):
+        for name in CAMEL.findall(chunk):
+            if len(name) <= LONGEST_NAME:
+                yield from camel_parts(name)
+    if not chunk.isalnum():
+        name = chunk.strip("._-")  # a chunk is words and separators: what is left is a COMPOUND, or one word
+        if len(name) <= LONGEST_NAME and not name.isalnum():
+            yield name
 
 
 def _dense_terms(chunk: str) -> Iterator[str]:

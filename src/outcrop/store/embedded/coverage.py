@@ -1,4 +1,7 @@
-"""How much of the history can be searched: everything but what still waits for the text index (ruling 23)."""
+"""How much of the history can be searched: everything but what still waits for the text index (ruling 23).
+
+While an index serves and its successor is built, what the successor alone still lacks is missing from no answer.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,25 @@ import sqlite3
 TRICKLE = 1_000
 """So many stale documents are a live store, not a partial one."""
 
+_META = "SELECT k, v FROM meta WHERE k IN ('first_build', 'text_dir', 'text_next', 'text_from', 'text_to')"
+_WAITING = """SELECT doc FROM text_todo WHERE seq <= :from AND class < 2
+    UNION ALL SELECT doc FROM text_todo WHERE seq > :to AND class < 2"""
+
 
 def coverage(connection: sqlite3.Connection) -> float | None:
     """The share of the history that is searchable, or None where that is all of it (but for a live trickle)."""
-    pending = int(
-        connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM text_todo WHERE class < 2 LIMIT ?)", (TRICKLE + 1,)
-        ).fetchone()[0]
-    )
-    first = connection.execute("SELECT v FROM meta WHERE k = 'first_build'").fetchone()
-    if pending <= TRICKLE and not (first and first[0] == "running"):
+    meta = dict(connection.execute(_META))
+    replaced = meta.get("text_dir") and meta.get("text_next")
+    rebuild = {"from": meta["text_from"], "to": meta["text_to"]} if replaced else {"from": 0, "to": 0}
+
+    def count(what: str, limit: int) -> int:
+        told = connection.execute(f"SELECT count({what}) FROM ({_WAITING} LIMIT {limit})", rebuild).fetchone()
+        return int(told[0])
+
+    pending = count("*", TRICKLE + 1)
+    if pending <= TRICKLE and meta.get("first_build") != "running":
         return None
     total = int(connection.execute("SELECT count(*) FROM event").fetchone()[0])
     if pending > TRICKLE:
-        pending = int(connection.execute("SELECT count(DISTINCT doc) FROM text_todo WHERE class < 2").fetchone()[0])
+        pending = count("DISTINCT doc", -1)
     return max(0.0, 1 - pending / total) if total else 0.0
