@@ -93,12 +93,23 @@ def test_a_room_says_what_it_holds(path: Path) -> None:
     assert not NO_NAMES & set(name_of(path).split("."))
 
 
+OPENS_FILES = {
+    "opencode.tree": "a tree of files is one place of many sessions",
+    "crush": "a list of projects names the databases",
+}
+"""Modules of harnesses that read files by themselves, and why: containers and lists of places."""
+
+
 def test_harnesses_stay_pure() -> None:
     """They are handed records and side files: no module of theirs opens a file, a store or a process."""
-    for path in sorted((PACKAGE / "harnesses").rglob("*.py")):
+    harnesses = PACKAGE / "harnesses"
+    for path in sorted(harnesses.rglob("*.py")):
+        if ".".join(path.relative_to(harnesses).with_suffix("").parts) in OPENS_FILES or path.name == "sqlite.py":
+            continue
         for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id != "open", f"{path}:{node.lineno}"
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                assert called not in ("open", "read_text", "read_bytes"), f"{path}:{node.lineno}"
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None) or ""}
                 assert not names & {"sqlite3", "subprocess", "socket", "time", "random"}, f"{path}:{node.lineno}"

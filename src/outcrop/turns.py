@@ -24,7 +24,9 @@ _STOPPED = END_CODE[End.STOPPED]
 
 PARTIAL = 512
 SUPERSEDED = 32
-"""Bits of an event's flags that keep an answer from being the final one (`store/embedded/rows.py`)."""
+BY_USER = 1024
+"""Bits of an event's flags (`store/embedded/rows.py`): the first two keep an answer from being the final one, what
+the user ran is nothing of the agent's."""
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ class TurnFold:
             self.tools.append(tool)
         if kind == _USER and self.user_event is None:
             self.user_event = event
-        if kind in _ACTIVITY:
+        if kind in _ACTIVITY and not flags & BY_USER:
             # The agent went on, so whatever seemed to end the turn did not.
             self.ends, self.terminal = 0, None
             if kind == _ANSWER and not flags & (PARTIAL | SUPERSEDED):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 REGISTRY: dict[str, str] = {
     "claude-code": "outcrop.harnesses.claude_code",
     "codex": "outcrop.harnesses.codex",
+    "opencode": "outcrop.harnesses.opencode",
+    "crush": "outcrop.harnesses.crush",
 }
 """Harness name → module that holds `HARNESS`. Imported on use."""
 

@@ -133,9 +133,10 @@ def document(data: bytes) -> Any:
     return value
 
 
-def _integer(digits: str) -> int | str:
-    # Beyond 64 bits no store can hold it as a number; the digits are kept as text.
-    return int(digits) if len(digits) < 19 else digits
+def _integer(digits: str) -> int | float:
+    """As orjson reads it: a float past 64 bits. A record must not depend on what stands beside it."""
+    number = int(digits) if len(digits) <= 20 else 0
+    return number if -(1 << 63) <= number < 1 << 64 and len(digits) <= 20 else float(digits)
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=str, strict=False)

@@ -67,6 +67,10 @@ def _own(name: str) -> str | None:
     folded = name.lower()
     if "moraine" not in folded and "outcrop" not in folded:
         return None
+    for server in _SERVERS:  # OpenCode and Crush join server and tool by one underscore
+        for tool in OWN_TOOLS:
+            if folded in (f"{server}_{tool}", f"mcp_{server}_{tool}"):
+                return tool
     words = folded.replace(".", "__").replace("/", "__").replace(":", "__").split("__")
     if len(words) > 2 and words[-1].isdecimal():
         words.pop()

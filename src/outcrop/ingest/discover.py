@@ -14,6 +14,8 @@ from pathlib import Path
 from outcrop.config import Config
 from outcrop.harnesses import Environment, Form, Harness, SourceFile, all_harnesses
 
+A_FOLDER = "a directory stands where a file should be"
+
 
 @dataclass(slots=True)
 class Found:
@@ -71,6 +73,9 @@ def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> No
         return
     discovery.roots.append((source, root))
     try:
+        # A harness that looks for folders below takes what it may not see for absent.
+        with os.scandir(root):
+            os.stat(os.path.join(root, os.curdir))
         for file in harness.discover(source, root):
             _stat(discovery, harness, file)
     except OSError as error:
@@ -78,6 +83,12 @@ def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> No
 
 
 def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:
+    try:
+        file.path.encode()
+    except UnicodeEncodeError:
+        shown = Path(os.fsencode(file.path).decode("utf-8", "backslashreplace"))
+        discovery.degraded.append((file.source, shown, "its name is no valid Unicode"))
+        return
     try:
         found = os.stat(file.path)
     except FileNotFoundError:
@@ -88,7 +99,7 @@ def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:
     if file.form is Form.CONTAINER and stat.S_ISDIR(found.st_mode):
         discovery.found.append(Found(harness, file, found))
     elif stat.S_ISDIR(found.st_mode):
-        discovery.refused.append((file, harness, "a directory stands where a file should be"))
+        discovery.refused.append((file, harness, A_FOLDER))
     elif not stat.S_ISREG(found.st_mode):
         discovery.refused.append((file, harness, "not a regular file"))
     else:

@@ -89,12 +89,16 @@ class TurnWork:
 class SessionWork:
     """One session while a batch is written into it: the current turn, the open block, what is new."""
 
-    def __init__(self, writer: Writer, file: FileRow, id: int, uid: bytes, anew: bool) -> None:
+    def __init__(
+        self, writer: Writer, file: FileRow, id: int, uid: bytes, anew: bool, given_up: frozenset[int]
+    ) -> None:
         self.writer = writer
         self.file = file
         self.id = id
         self.uid = uid
         self.anew = anew
+        self.given_up = given_up
+        """Files that are gone: what they brought goes over to a file that is read anew and holds it too."""
         self.turns: dict[bytes, TurnWork] = {}
         self.by_id: dict[int, TurnWork] = {}
         self.events: list[tuple[Any, ...]] = []
@@ -156,7 +160,11 @@ class SessionWork:
         row = self.writer.turn(uid)
         if row is not None:
             turn = TurnWork.of_row(row)
-            if self.anew and turn.file == self.file.id and turn.generation != self.file.generation:
+            if (
+                self.anew
+                and (turn.file, turn.generation) != (self.file.id, self.file.generation)
+                and (turn.file == self.file.id or turn.file in self.given_up)
+            ):
                 self._last_place += 1
                 turn = TurnWork(
                     turn.id, uid, self.id, self.file.id, self.file.generation, turn.ord, self._last_place, native,
@@ -248,10 +256,11 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
             number = writer.session_id(uid)
             if number is None:
                 number = writer.create_session(uid, harness.name, file.source, native)
-            work = works[native] = SessionWork(writer, file, number, uid, anew)
+            work = works[native] = SessionWork(writer, file, number, uid, anew, given_up)
         return work
 
     known = writer.known_events(list(batch.events))
+    given_up = writer.missing_files({stored.file for stored in known.values()} - {file.id}) if anew else frozenset()
     fresh = writer.take("event", len(batch.events))
     repeated: set[bytes] = set()
     todo: list[tuple[int, int]] = []
@@ -263,7 +272,7 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
             if searchable(staged.event):
                 todo.append((fresh, text_class(TYPE_CODE[staged.event.type])))
             fresh += 1
-        elif anew and stored.file == file.id and stored.generation != file.generation:
+        elif anew and (stored.file in given_up or (stored.file == file.id and stored.generation != file.generation)):
             _replace(work, staged, stored, todo)
         else:
             repeated.add(uid)
@@ -321,7 +330,12 @@ def finish_anew(
         else:
             db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in gone])
             writer.todo((row[0], text_class(row[1])) for row in gone)
-        for turn in {row[2] for row in gone}:
+        shared = db.execute(
+            "SELECT DISTINCT turn FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ? AND file = ?)"
+            " AND file <> ?",
+            (session, file.id, file.id),
+        ).fetchall()
+        for turn in {row[2] for row in gone} | {row[0] for row in shared}:
             rebuild_turn(writer, turn)
         if gone:
             writer.step_meta("order_rev")

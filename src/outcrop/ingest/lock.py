@@ -6,23 +6,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from outcrop.errors import StoreBusy
+from outcrop.errors import BackendFailure, ResourceExhausted, StoreBusy
 from outcrop.paths import private_folder
+from outcrop.store.embedded.database import DISK_FULL, FULL
 
 WAIT_SECONDS = 30.0
 
 
 @contextmanager
 def writer_lock(home: Path, wait: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the lock of a data folder. Raises StoreBusy if another process keeps it for longer than `wait` seconds."""
+    """Hold the lock of a data folder, which is made where it is missing.
+
+    Raises StoreBusy if another process keeps it for longer than `wait` seconds, BackendFailure where the folder cannot
+    be written.
+    """
     from filelock import FileLock, Timeout
 
-    folder = private_folder(home / "run")
-    lock = FileLock(folder / "writer.lock", mode=0o600)
     try:
+        private_folder(home)
+        lock = FileLock(private_folder(home / "run") / "writer.lock", mode=0o600)
         lock.acquire(timeout=wait, poll_interval=0.05)
     except Timeout:
         raise StoreBusy("another outcrop process is writing to the history; try again when it is done") from None
+    except NotImplementedError:
+        raise BackendFailure("the file system of the data folder has no locks; OUTCROP_HOME names another") from None
+    except OSError as error:
+        if error.errno in FULL:
+            raise ResourceExhausted(DISK_FULL) from error
+        reason = (error.strerror or "not a folder").lower()
+        raise BackendFailure(f"the data folder cannot be written: {reason}") from error
     try:
         yield
     finally:

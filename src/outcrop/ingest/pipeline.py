@@ -6,7 +6,9 @@ the batch that it was in.
 
 from __future__ import annotations
 
+import logging
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,17 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcrop.config import Config
+from outcrop.errors import OutcropError
 from outcrop.harnesses import Environment, Form
-from outcrop.ingest.checkpoints import untouched
+from outcrop.ingest.checkpoints import Verdict, judge, untouched
 from outcrop.ingest.containers import ContainerReading, is_session
-from outcrop.ingest.discover import Discovery, Found, discover
+from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
-from outcrop.ingest.reading import FileReading
-from outcrop.paths import keep_private, private_folder
+from outcrop.ingest.reading import FileReading, Tally
+from outcrop.paths import keep_private
+from outcrop.store.embedded.database import engine_errors
 from outcrop.store.embedded.write import FileRow, Writer
 
 if TYPE_CHECKING:
     from outcrop.store.embedded.text import TextWriter
+
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())  # tracebacks are for --debug
 
 DRAIN_EVENTS = 20_000
 """Events between two commits of the text index while much is being read."""
@@ -32,13 +39,14 @@ DRAIN_EVENTS = 20_000
 
 @dataclass(slots=True)
 class Summary:
-    """What a pass did. `problems`: (path, reason) of files and roots that could not be read."""
+    """What a pass did. `problems`: (path, reason) of files and roots that could not be read; `set_aside`: records."""
 
     files: int = 0
     changed: int = 0
     records: int = 0
     events: int = 0
     bytes: int = 0
+    set_aside: int = 0
     seconds: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)
 
@@ -59,8 +67,7 @@ def index(
     """Read all that is new. `full` opens every file, changed or not. Raises StoreBusy and the store's errors."""
     started = time.monotonic()
     keep_private()
-    private_folder(config.home)
-    with writer_lock(config.home, wait):
+    with writer_lock(config.home, wait), engine_errors():
         writer = Writer(config.home)
         try:
             summary = _pass(writer, config, environment or Environment.here(), full, source, progress)
@@ -80,6 +87,8 @@ def _pass(
     discovery = discover(config, environment, source)
     known = {(row.source, row.path): row for row in writer.files()}
     _follow_moves(writer, discovery, known)
+    # Before reading: what a file that is gone had brought can go over to one that is there.
+    summary.problems += _note_missing(writer, discovery, source)
     changed = [found for found in discovery.newest_first() if full or _changed(found, known)]
     summary.files, summary.changed = len(discovery.found), len(changed)
     total = sum(found.stat.st_size for found in changed)
@@ -96,14 +105,11 @@ def _pass(
                 if progress is not None:
                     progress(path, done, total, summary.events + events)
 
-            if found.file.form is Form.CONTAINER:
-                place = ContainerReading(writer, found.harness, found.file, config.redaction, now)
-                tally = place.read_place(found.stat, tell)
-            else:
-                tally = FileReading(writer, found.harness, found.file, config.redaction, now).read(found.stat, tell)
+            tally = _read(writer, found, config.redaction, now, tell, full)
             summary.records += tally.records
             summary.events += tally.events
             summary.bytes += tally.bytes
+            summary.set_aside += tally.set_aside
             if tally.cause is not None:
                 summary.problems.append((path, tally.cause))
             pending += tally.events
@@ -114,12 +120,28 @@ def _pass(
             FileReading(writer, harness, file, config.redaction, now).refuse(reason)
             summary.problems.append((file.path, reason))
         summary.problems += [(str(root), reason) for _, root, reason in discovery.degraded]
-        _note_missing(writer, discovery, source)
-        _note_roots(writer, discovery, now)
+        _note_roots(writer, discovery, source, now)
         _drain(text, writer)
     finally:
         text.close()
     return summary
+
+
+def _read(writer: Writer, found: Found, masking: bool, now: int, tell: Callable[[int, int], None], full: bool) -> Tally:
+    """Read one file or place."""
+    kind = ContainerReading if found.file.form is Form.CONTAINER else FileReading
+    reading = kind(writer, found.harness, found.file, masking, now)
+    try:
+        if isinstance(reading, ContainerReading):
+            return reading.read_place(found.stat, tell)
+        return reading.read(found.stat, tell, full)
+    except (OutcropError, sqlite3.Error, OSError, MemoryError):
+        raise
+    except Exception as error:
+        # A fault of this program in one file must not keep all others from being read.
+        log.error("reading %s failed", found.file.path, exc_info=error)
+        reading.refuse(f"could not be taken in ({type(error).__name__}: please report it)")
+        return reading.tally
 
 
 def _drain(text: TextWriter, writer: Writer) -> None:
@@ -137,7 +159,11 @@ def _changed(found: Found, known: dict[tuple[str, str], FileRow]) -> bool:
 
 
 def _follow_moves(writer: Writer, discovery: Discovery, known: dict[tuple[str, str], FileRow]) -> None:
-    """A file that was renamed on its file system keeps its checkpoint."""
+    """A file that was renamed on its file system keeps its checkpoint.
+
+    File systems give the number of a file that is gone to the next one, so its content must be the same as well: with
+    the checkpoint of another file it would take the place of that one's history.
+    """
     present = {(found.file.source, found.file.path) for found in discovery.found}
     by_identity = {
         (row.source, row.device, row.inode): row
@@ -149,7 +175,7 @@ def _follow_moves(writer: Writer, discovery: Discovery, known: dict[tuple[str, s
         if key in known:
             continue
         row = by_identity.pop((found.file.source, found.stat.st_dev, found.stat.st_ino), None)
-        if row is None or row.form != found.file.form or found.stat.st_size < row.offset:
+        if row is None or row.form != found.file.form or not _continues(row, found):
             continue
         del known[row.source, row.path]
         row.path, row.role, row.native, row.parent = (
@@ -160,20 +186,43 @@ def _follow_moves(writer: Writer, discovery: Discovery, known: dict[tuple[str, s
             writer.save_file(row)
 
 
-def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> None:
-    """Mark files that are proven gone: some folder between the file and its root lists, and the next step is absent."""
+def _continues(row: FileRow, found: Found) -> bool:
+    """Whether a file begins with all that was read of the one that the row tells of."""
+    try:
+        with open(found.file.path, "rb") as stream:
+            return judge(row, found.stat, stream, row.adapter_version) is not Verdict.OTHER
+    except OSError:
+        return False
+
+
+def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> list[tuple[str, str]]:
+    """Mark files that are proven gone: some folder between the file and its root lists, and the next step is absent.
+
+    Their history stays (ruling 41); a row that never had any goes. Returns (path, reason) of the files in whose place
+    something else stands.
+    """
     present = {(found.file.source, found.file.path) for found in discovery.found}
     present |= {(file.source, file.path) for file, _, _ in discovery.refused}
     roots = [(name, str(root)) for name, root in discovery.roots]
-    gone: list[tuple[int]] = []
+    gone: list[FileRow] = []
+    usurped: list[tuple[str, str]] = []
     for row in writer.files():
-        if (row.source, row.path) in present or row.missing or is_session(row) or source not in (None, row.source):
+        if (row.source, row.path) in present or is_session(row) or source not in (None, row.source):
             continue
-        if any(name == row.source and _proven_gone(row.path, root) for name, root in roots):
-            gone.append((row.id,))
-    if gone:
-        with writer.transaction():
-            writer.db.executemany("UPDATE file SET missing = 1 WHERE id = ?", gone)
+        if row.missing and row.problem is None:
+            continue
+        if row.form != Form.CONTAINER and os.path.isdir(row.path):
+            usurped.append((row.path, A_FOLDER))
+        elif any(name == row.source and _proven_gone(row.path, root) for name, root in roots):
+            gone.append(row)
+    with writer.transaction():
+        for row in gone:
+            if row.state is None and row.form != Form.CONTAINER:
+                writer.forget_reading(row.id)
+                writer.db.execute("DELETE FROM file WHERE id = ?", (row.id,))
+        writer.db.executemany("UPDATE file SET missing = 1, problem = NULL WHERE id = ?", [(row.id,) for row in gone])
+        writer.db.executemany("UPDATE file SET problem = ?2 WHERE path = ?1", usurped)
+    return usurped
 
 
 def _proven_gone(path: str, root: str) -> bool:
@@ -193,16 +242,18 @@ def _proven_gone(path: str, root: str) -> bool:
     return False
 
 
-def _note_roots(writer: Writer, discovery: Discovery, now: int) -> None:
-    """Leave the roots and their state for `outcrop status`."""
+def _note_roots(writer: Writer, discovery: Discovery, source: str | None, now: int) -> None:
+    """Leave the roots and their state for `outcrop status`; a pass over one source says nothing of the others."""
     import json
 
     reasons = {(source, str(root)): reason for source, root, reason in discovery.degraded}
     roots = [
-        {"source": source, "root": str(root), "problem": reasons.pop((source, str(root)), None)}
-        for source, root in discovery.roots
+        {"source": name, "root": str(root), "problem": reasons.pop((name, str(root)), None)}
+        for name, root in discovery.roots
     ]
-    roots += [{"source": source, "root": root, "problem": reason} for (source, root), reason in reasons.items()]
+    roots += [{"source": name, "root": root, "problem": reason} for (name, root), reason in reasons.items()]
+    if source is not None:
+        roots += [known for known in json.loads(writer.meta("roots") or "[]") if known["source"] != source]
     with writer.transaction():
         writer.set_meta("roots", json.dumps(roots))
         writer.set_meta("last_pass", now)

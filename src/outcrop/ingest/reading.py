@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +28,11 @@ from outcrop.store.embedded.write import FileRow, Writer
 
 BATCH_BYTES = 8 * 1024 * 1024
 BATCH_RECORDS = 8000
-DOCUMENT_LIMIT = 256 * 1024 * 1024
+DOCUMENT_LIMIT = 64 * 1024 * 1024
 """Bytes of the largest whole document that is read."""
 EMPTIED = "the file was emptied; its history is kept"
 NO_RECORD = "no complete record stands in it yet"
+DAMAGED = "the compressed file is damaged or not complete yet"
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, events written) since the last call."""
@@ -43,7 +45,12 @@ class Tally:
     records: int = 0
     events: int = 0
     bytes: int = 0
+    set_aside: int = 0
     cause: str | None = None
+
+
+class _Refused(Exception):
+    """The file's new content cannot take the place of what is stored: the transaction is to be rolled back."""
 
 
 class FileSide:
@@ -87,29 +94,41 @@ class FileReading:
         self.tally = Tally()
         self._fallback = file.native or Path(file.path).stem
 
-    def read(self, found: os.stat_result, progress: Progress | None = None) -> Tally:
-        """Read what is new. Raises the store's errors; what is wrong with the file goes into the tally and its row."""
+    def read(self, found: os.stat_result, progress: Progress | None = None, full: bool = False) -> Tally:
+        """Read what is new. Raises the store's errors; what is wrong with the file goes into the tally and its row.
+
+        A file whose identity is that of its checkpoint is not opened, unless `full` asks for it.
+        """
         row = self.row
-        if row.id and not row.missing and checkpoints.untouched(row, found, self.harness.version):
+        if not full and row.id and not row.missing and checkpoints.untouched(row, found, self.harness.version):
             return self.tally
         try:
-            with open(self.file.path, "rb") as stream:
+            # Not blocking: since it was listed a pipe may have taken the file's place.
+            with open(self.file.path, "rb", opener=_without_waiting) as stream:
                 now = os.fstat(stream.fileno())
-                if self.file.form is Form.LINES:
+                if not stat.S_ISREG(now.st_mode):
+                    self.refuse("not a regular file")
+                elif self.file.form is Form.LINES:
                     self._lines(stream, now, progress)
                 else:
                     self._whole(stream, now, progress)
+        except _Refused as refused:
+            self.refuse(str(refused), emptied=True)
         except OSError as error:
             self.refuse(reason_of(error))
         return self.tally
 
-    def refuse(self, reason: str) -> None:
-        """Note why the file cannot be read at the moment; its history stays."""
+    def refuse(self, reason: str, emptied: bool = False) -> None:
+        """Note why the file cannot be read at the moment; its history stays. `emptied`: it counts as missing."""
         self.tally.cause = reason
+        stored = self.writer.file(self.file.source, self.file.path)
+        if stored is not None:
+            self.row = stored  # what was in memory alone was rolled back
+        else:
+            self.row.id = 0
         self.row.problem = reason
         self.row.seen_at = self.now
-        if self.row.id and self.writer.file(self.file.source, self.file.path) is None:
-            self.row.id = 0  # its insertion was rolled back
+        self.row.missing = int(emptied and self.row.state is not None)
         with self.writer.transaction():
             self.writer.save_file(self.row)
 
@@ -129,11 +148,6 @@ class FileReading:
         self._done(stream, found)
 
     def _lines_anew(self, stream: BinaryIO, found: os.stat_result, progress: Progress | None) -> None:
-        first = next(jsonl.lines(stream, 0), None)
-        stream.seek(0)
-        if first is None or not (first.ended or jsonl.whole(first.data)):
-            self.refuse(EMPTIED if first is None else NO_RECORD)
-            return
         with self._anew():
             stager = self._stager(found, {})
             sessions: set[int] = set()
@@ -186,6 +200,9 @@ class FileReading:
         if self.file.form is Form.ZSTD_LINES:
             import zstandard
 
+            if not _frames_end(stream):
+                self.refuse(DAMAGED)
+                return
             try:
                 with self._anew():
                     stager = self._stager(found, {})
@@ -195,7 +212,7 @@ class FileReading:
                         sessions |= self._put(stager, anew=True)
                     self._finish(stager, found, sessions)
             except zstandard.ZstdError:
-                self.refuse("the compressed file is damaged or not complete yet")
+                self.refuse(DAMAGED)
             return
         data = stream.read(DOCUMENT_LIMIT + 1)
         if len(data) > DOCUMENT_LIMIT:
@@ -237,6 +254,7 @@ class FileReading:
         batch: Batch = stager.take()
         self.row.first_time = stager.first_time
         self.tally.records += batch.records
+        self.tally.set_aside += len(batch.problems)
         self.tally.events += len(batch.events)
         sessions = write_batch(self.writer, self.harness, self.row, batch, anew)
         self.writer.count_masked(self.row.id, self.masker.counts)
@@ -244,6 +262,9 @@ class FileReading:
         return sessions
 
     def _finish(self, stager: Stager, found: os.stat_result, sessions: set[int]) -> None:
+        if not self.tally.records and not self.keeps_gone:
+            # Nothing that could replace the history: a file that was emptied, or is about to be written again.
+            raise _Refused(NO_RECORD if found.st_size else EMPTIED)
         finish_anew(self.writer, self.harness, self.row, sessions, self.keeps_gone)
         checkpoints.identify(self.row, found)
         self._save(stager)
@@ -267,6 +288,43 @@ class FileReading:
         row.adapter_version = self.harness.version
         with self.writer.transaction():
             self.writer.save_file(row)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _frames_end(stream: BinaryIO) -> bool:
+    """Whether a zstd file ends where a frame does; the decompressor takes half a file for a whole one.
+
+    Walks the blocks by their sizes (RFC 8878, 3.1.1) without decompressing. Leaves the stream at its beginning.
+    """
+    import zstandard
+
+    size = stream.seek(0, os.SEEK_END)
+    place = stream.seek(0)
+    while place < size:
+        stream.seek(place)
+        head = stream.read(18)
+        if len(head) >= 8 and 0x184D2A50 <= int.from_bytes(head[:4], "little") <= 0x184D2A5F:  # skippable
+            place += 8 + int.from_bytes(head[4:8], "little")
+            continue
+        try:
+            place += zstandard.frame_header_size(head)
+            checksum = zstandard.get_frame_parameters(head).has_checksum
+        except zstandard.ZstdError:
+            return False
+        last = False
+        while not last:
+            stream.seek(place)
+            if len(block := stream.read(3)) < 3:
+                return False
+            number = int.from_bytes(block, "little")
+            last = bool(number & 1)
+            place += 3 + (1 if number >> 1 & 3 == 1 else number >> 3)
+        place += 4 if checksum else 0
+    stream.seek(0)
+    return place == size
 
 
 class _Anew:

@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from outcrop.harnesses import Form
 from outcrop.store.embedded.database import database_path, engine_errors
 
 TYPICAL_REASONS = 20
@@ -52,6 +53,14 @@ def _status(db: sqlite3.Connection, home: Path) -> dict[str, Any]:
         "files_with_problems": [
             {"path": row[0], "source": row[1], "reason": row[2]}
             for row in db.execute("SELECT path, source, problem FROM file WHERE problem IS NOT NULL ORDER BY path")
+        ],
+        "unfinished": [
+            {"path": row[0], "source": row[1], "offset": row[2], "bytes": row[3]}
+            for row in db.execute(
+                "SELECT path, source, offset, size - offset FROM file WHERE form = ? AND size > offset"
+                " AND NOT missing AND problem IS NULL ORDER BY path",
+                (Form.LINES.value,),
+            )
         ],
         "set_aside": {
             "count": db.execute("SELECT count(*) FROM problem").fetchone()[0],

@@ -219,6 +219,12 @@ class Writer:
                 found[row[0]] = KnownEvent(*row[1:])
         return found
 
+    def missing_files(self, files: set[int]) -> frozenset[int]:
+        """Those of the files that are gone."""
+        return frozenset(
+            row[0] for file in files for row in self.db.execute("SELECT id FROM file WHERE id = ? AND missing", (file,))
+        )
+
     def insert_events(self, events: Iterable[Sequence[Any]]) -> None:
         """Rows in the order of EVENT_COLUMNS."""
         marks = ", ".join("?" * len(EVENT_COLUMNS.split(",")))
