@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format oracles bench clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -26,14 +26,18 @@ format: $(INSTALLED) ## put the source into its format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(INSTALLED) ## measure over HOME_DIR, a home full of session files: make bench HOME_DIR=DIR
+oracles: $(INSTALLED) ## hold the MCP server against the protocol's own tools; they come from PyPI and npm
+	@$(BIN)/python oracles/run.py
+
+bench: $(INSTALLED) ## measure over HOME_DIR, a home full of session files; with PAGE=docs/performance.md rewrite its tables
 	@test -n "$(HOME_DIR)" || { echo "make bench HOME_DIR=DIR: a home folder that holds .claude or .codex" >&2; exit 2; }
-	@store=$$(mktemp -d) && trap 'rm -rf "$$store"' EXIT \
-	  && $(BIN)/python bench/history.py --home "$(HOME_DIR)" --store "$$store" \
-	  && $(BIN)/python bench/mcp.py --store "$$store"
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT \
+	  && $(BIN)/python bench/history.py --home "$(HOME_DIR)" --store "$$work/store" > "$$work/history.json" \
+	  && $(BIN)/python bench/mcp.py --store "$$work/store" > "$$work/mcp.json" \
+	  && $(BIN)/python bench/tables.py "$$work/history.json" "$$work/mcp.json" $(if $(PAGE),--page "$(PAGE)")
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .demo .oracles .mypy_cache .ruff_cache .hypothesis build dist
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml

@@ -1,17 +1,25 @@
 """What exists is documented, and what is documented exists."""
 
+import argparse
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from outcrop.cli import VERBS
 from outcrop.config import SETTINGS, SOURCE_SETTINGS
-from outcrop.contracts.mcp_v1 import TOOLS
+from outcrop.contracts.catalog import Catalog
+from outcrop.contracts.mcp_v1 import TOOLS, Context, envelope
+from outcrop.errors import CODES
 from outcrop.harnesses import REGISTRY, all_harnesses
+from outcrop.servers import jsonrpc, mcp, stdio
+from outcrop.store import open_store
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+MCP_PAGE = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
 
@@ -57,10 +65,76 @@ def test_every_source_is_documented() -> None:
             assert f"`{source}`" in page
 
 
-def test_every_tool_is_documented() -> None:
-    page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
-    for tool in TOOLS:
-        assert f"`{tool}`" in page
+def options(verb: str) -> set[str]:
+    """Every option of a command."""
+    parser = argparse.ArgumentParser()
+    import_module(VERBS[verb][0]).add_arguments(parser)
+    return {name for action in parser._actions for name in action.option_strings} | {"--debug", "--help"}
+
+
+def test_every_documented_option_exists() -> None:
+    for line in TEXT.splitlines():
+        for verb, rest in re.findall(r"outcrop ([a-z]+)([^`|·]*)", line):
+            if verb in VERBS:
+                assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)) <= options(verb), line
+
+
+def test_every_option_of_the_server_is_documented() -> None:
+    for option in options("mcp") - {"-h", "--debug", "--help"}:
+        assert f"`{option}`" in MCP_PAGE
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_tool_is_documented_with_its_arguments(name: str, tmp_path: Path) -> None:
+    [section] = re.findall(rf"^### {name}$(.*?)(?=^###? )", MCP_PAGE, re.MULTILINE | re.DOTALL)
+    schema = TOOLS[name].input_schema(Context(open_store(tmp_path), Catalog({}, (), {}, None)))
+    table = set(re.findall(r"`([a-z_]+)`", "".join(re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE))))
+    assert table == set(schema["properties"])
+    [row] = re.findall(rf"^\| `{name}` \|.*$", MCP_PAGE, re.MULTILINE)
+    assert all(f"`{argument}`" in row for argument in table)
+
+
+def test_every_error_of_the_tools_is_documented() -> None:
+    assert re.findall(r"^\| `([a-z_]+)` \|", MCP_PAGE.partition("| `error.code` |")[2], re.MULTILINE)[
+        : len(CODES)
+    ] == list(CODES)
+
+
+def test_every_error_of_the_protocol_is_documented() -> None:
+    codes = {
+        value for module in (jsonrpc, mcp) for name, value in vars(module).items() if type(value) is int and value < 0
+    }
+    assert {int(code) for code in re.findall(r"`(-32\d{3})`", MCP_PAGE)} == codes
+
+
+def test_every_warning_is_documented() -> None:
+    rooms = [*(ROOT / "src" / "outcrop" / "search").glob("*.py"), Path(envelope.__file__)]
+    told = set(re.findall(r"\"([a-z]+_[a-z]+): ", "".join(path.read_text(encoding="utf-8") for path in rooms)))
+    assert told == set(re.findall(r"`([a-z_]+)` \(", MCP_PAGE.partition("### Warnings")[2].partition("\n## ")[0]))
+
+
+def test_versions_and_limits_of_the_server_are_documented() -> None:
+    for version in (mcp.HANDSHAKE_VERSIONS[0], mcp.HANDSHAKE_VERSIONS[-1], *mcp.STATELESS_VERSIONS):
+        assert f"`{version}`" in MCP_PAGE
+    for key, setting in SETTINGS["mcp"].items():
+        assert re.search(rf"\| {setting.default} \| `mcp\.{key}` \|", MCP_PAGE), key
+    assert {stdio.FRAME_LIMIT, stdio.PENDING_LIMIT} == {16 << 20}
+    assert MCP_PAGE.count("| 16 MiB |") == 2
+
+
+def test_every_kind_of_fault_is_documented() -> None:
+    kinds = set(re.findall(r"\"(slow|kill|fail)\"", CODE))
+    assert kinds == set(re.findall(r"^\| `([a-z]+):<", MCP_PAGE, re.MULTILINE))
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    package = ROOT / "src" / "outcrop"
+    table = ARCHITECTURE.partition("## Rooms")[2].partition("\n## ")[0]
+    for room in package.iterdir():
+        if (room / "__init__.py").exists():
+            assert f"| `{room.name}/` |" in table
+        elif room.suffix == ".py" and not room.name.startswith("__"):
+            assert f"`{room.stem}`" in table
 
 
 def test_every_variable_of_the_environment_is_documented() -> None:
@@ -73,14 +147,14 @@ def test_what_a_page_points_to_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
         assert target.startswith(("https://", "http://")) or (page.parent / target).exists(), target
-    for path in re.findall(r"`((?:docs|src|tests|demo|bench|\.ci)/[\w./-]+)`", text):
+    for path in re.findall(r"`((?:docs|src|tests|demo|bench|oracles|\.ci)/[\w./-]+)`", text):
         assert (ROOT / path).exists(), path
 
 
 def test_every_target_of_make_that_is_named_exists() -> None:
     targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"`?\bmake ([a-z]+)\b`", TEXT)) <= targets
-    assert {"help", "demo", "test", "lint", "format", "bench", "clean"} <= targets
+    assert {"help", "demo", "test", "lint", "format", "oracles", "bench", "clean"} <= targets
 
 
 def test_nothing_is_left_to_be_written() -> None:

@@ -95,6 +95,7 @@ def test_a_room_says_what_it_holds(path: Path) -> None:
 
 OPENS_FILES = {
     "opencode.tree": "a tree of files is one place of many sessions",
+    "aider": "a history file is one place of many sessions",
     "crush": "a list of projects names the databases",
 }
 """Modules of harnesses that read files by themselves, and why: containers and lists of places."""
@@ -109,7 +110,7 @@ def test_harnesses_stay_pure() -> None:
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Call):
                 called = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                assert called not in ("open", "read_text", "read_bytes"), f"{path}:{node.lineno}"
+                assert called not in ("open", "read_text", "read_bytes", "connect"), f"{path}:{node.lineno}"
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None) or ""}
-                assert not names & {"sqlite3", "subprocess", "socket", "time", "random"}, f"{path}:{node.lineno}"
+                assert not names & {"subprocess", "socket", "time", "random"}, f"{path}:{node.lineno}"

@@ -14,6 +14,8 @@ from hashlib import blake2b
 from outcrop.errors import InvalidId
 
 SIZE = 16
+SHARED = 3
+"""Leading bytes that turns and events have from their session: neighbours in an index, they are written together."""
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _LENGTH = 26
 _VALUE = {char: value for value, char in enumerate(ALPHABET)}
@@ -58,12 +60,13 @@ def session_uid(harness: str, group: str, native: str) -> bytes:
     return digest("session", harness, group, native)
 
 
-def turn_uid(session: bytes, key: str) -> bytes:
-    return digest("turn", session, key)
+def turn_uid(session: bytes, key: str | bytes) -> bytes:
+    return session[:SHARED] + digest("turn", session, key)[SHARED:]
 
 
 def event_uid(session: bytes, key: str) -> bytes:
-    return blake2b(key.encode("utf-8", "surrogatepass"), key=session, digest_size=SIZE).digest()
+    own = blake2b(key.encode("utf-8", "surrogatepass"), key=session, digest_size=SIZE - SHARED)
+    return session[:SHARED] + own.digest()
 
 
 def origin_uid(harness: str, key: str) -> bytes:

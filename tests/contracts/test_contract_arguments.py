@@ -20,7 +20,7 @@ from outcrop.errors import InvalidRequest, OutcropError
 class NoStore:
     """Stands where a store would: a check that reaches for it is a fault."""
 
-    def snapshot(self, cancelled: object = None) -> Any:
+    def snapshot(self, cancelled: object = None, project: object = None) -> Any:
         raise AssertionError("arguments are checked before any store is opened")
 
     def close(self) -> None:

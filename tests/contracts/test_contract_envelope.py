@@ -33,7 +33,7 @@ class FailingStore:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def snapshot(self, cancelled: object = None) -> AbstractContextManager[Snapshot]:
+    def snapshot(self, cancelled: object = None, project: object = None) -> AbstractContextManager[Snapshot]:
         raise self.error
 
     def close(self) -> None:

@@ -530,6 +530,19 @@ def test_T13_tables_that_are_not_there_are_empty(tmp_path: Path) -> None:
     assert stored(file, "x") == []
 
 
+def test_T14_a_conversation_has_one_id_in_all_stores(database: Any, tmp_path: Path) -> None:
+    _, file = database
+    make_chat(tmp_path / "chats" / "5f" / LIGHTS, [])
+    folder = tmp_path / "projects" / "p" / "agent-transcripts" / LIGHTS
+    folder.mkdir(parents=True)
+    (folder / f"{LIGHTS}.jsonl").write_text("")
+    transcript, store, _ = HARNESS.discover(TRANSCRIPTS, tmp_path)
+    assert LIGHTS in marks(file)
+    assert LIGHTS in marks(store)
+    assert transcript.native == LIGHTS
+    assert HARNESS.group(transcript.source) == HARNESS.group(file.source)
+
+
 # Chats
 
 
@@ -764,7 +777,7 @@ def test_wrong_shapes_of_values_are_no_errors(composer: Any, bubble: Any, items:
     write(connection, module.OLD_CHATS, {"tabs": [items, {"tabId": "t", "bubbles": [items, bubble]}]}, "ItemTable")
     container = module.StateDatabase.__new__(module.StateDatabase)
     container._connection, container._disk, container._items = connection, True, True
-    container._folder = container._old = None
+    container._old = None
     natives = [native for native, _ in container.sessions()]
     assert {"a", "h", "i", "o", "t"} <= set(natives)
     for native in natives:

@@ -34,6 +34,7 @@ def run(args: Namespace) -> int:
                 "records": summary.records,
                 "events": summary.events,
                 "bytes": summary.bytes,
+                "set_aside": summary.set_aside,
                 "seconds": round(summary.seconds, 3),
                 "problems": [{"path": path, "reason": reason} for path, reason in summary.problems],
             }
@@ -41,6 +42,11 @@ def run(args: Namespace) -> int:
     else:
         for path, reason in summary.problems:
             print(f"outcrop: warning: {output.clean(path)}: {output.clean(reason)}", file=sys.stderr)
+        if summary.set_aside:
+            print(
+                f"outcrop: warning: {_number(summary.set_aside)} records set aside; `outcrop status` names them",
+                file=sys.stderr,
+            )
         print(
             f"{_number(summary.events)} events from {_number(summary.records)} records"
             f" in {_number(summary.changed)} of {_number(summary.files)} files"

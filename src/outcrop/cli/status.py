@@ -59,6 +59,8 @@ def _show(found: dict[str, Any]) -> None:
             print(f"  cannot list {output.clean(root['root'])}: {root['problem']}")
     for file in found["files_with_problems"]:
         print(f"  cannot read {output.clean(file['path'])}: {file['reason']}")
+    for file in found["unfinished"]:
+        print(f"  not ended yet: {output.clean(file['path'])}, {file['bytes']:,} bytes from byte {file['offset']}")
     aside = found["set_aside"]
     for record in aside["records"]:
         print(

@@ -24,6 +24,9 @@ REGISTRY: dict[str, str] = {
     "codex": "outcrop.harnesses.codex",
     "opencode": "outcrop.harnesses.opencode",
     "crush": "outcrop.harnesses.crush",
+    "cursor": "outcrop.harnesses.cursor",
+    "cline": "outcrop.harnesses.cline",
+    "aider": "outcrop.harnesses.aider",
 }
 """Harness name → module that holds `HARNESS`. Imported on use."""
 

@@ -108,7 +108,8 @@ class SessionReading(FileReading):
         self, writer: Writer, harness: Harness, place: SourceFile, native: str, masking: bool, now: int
     ) -> None:
         path = f"{place.path}{NAME_MARK}{native}"
-        super().__init__(writer, harness, SourceFile(path, place.source, place.form, SESSION, native), masking, now)
+        super().__init__(writer, harness, SourceFile(path, place.source, place.form, place.role, native), masking, now)
+        self.row.role = SESSION
         self._place = place
 
     def stands(self, fingerprint: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from outcrop import ids
+from outcrop.ingest.sessions import COPIED_HEAD
 from outcrop.model import Relation
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.write import Writer, text_class
@@ -201,6 +202,6 @@ def _hide_head(writer: Writer, session: int) -> None:
     changes = []
     for id, hidden, copied in found:
         at_head = at_head and bool(copied)
-        if bool(hidden) != at_head:
-            changes.append((int(at_head), id))
+        if bool(hidden & COPIED_HEAD) != at_head:
+            changes.append((hidden ^ COPIED_HEAD, id))
     db.executemany("UPDATE turn SET hidden = ? WHERE id = ?", changes)

@@ -65,7 +65,7 @@ def reason_of(error: OSError) -> str:
 
 def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> None:
     try:
-        os.stat(root)
+        found = os.stat(root)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -73,9 +73,10 @@ def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> No
         return
     discovery.roots.append((source, root))
     try:
-        # A harness that looks for folders below takes what it may not see for absent.
-        with os.scandir(root):
-            os.stat(os.path.join(root, os.curdir))
+        if not stat.S_ISREG(found.st_mode):
+            # A harness that looks for folders below takes what it may not see for absent.
+            with os.scandir(root):
+                os.stat(os.path.join(root, os.curdir))
         for file in harness.discover(source, root):
             _stat(discovery, harness, file)
     except OSError as error:

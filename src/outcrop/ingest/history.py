@@ -153,7 +153,7 @@ class SessionWork:
             self.current.fold.settle()
 
     def _open(self, key: bytes, native: str | None) -> TurnWork:
-        uid = ids.digest("turn", self.uid, key)
+        uid = ids.turn_uid(self.uid, key)
         known = self.turns.get(uid)
         if known is not None:
             return known
@@ -294,10 +294,10 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
     for work in works.values():
         for turn in work.rebuild:
             rebuild_turn(writer, turn)
-        refresh(writer, work.id, file.id, group, moved=work.moved)
+        refresh(writer, work.id, file.id, harness, moved=work.moved)
     for work in works.values():
         for changed in copies.decide(writer, work.id, work.arrived):
-            refresh(writer, changed, file.id, group, moved=renumber(writer, changed))
+            refresh(writer, changed, file.id, harness, moved=renumber(writer, changed))
     _count(writer, file, batch, repeated)
     return {work.id for work in works.values()}
 
@@ -310,7 +310,6 @@ def finish_anew(
     Returns all sessions touched.
     """
     db = writer.db
-    group = harness.group(file.source)
     touched = set(sessions)
     touched.update(
         row[0] for row in db.execute("SELECT DISTINCT session FROM turn WHERE file = ? AND generation < ?",
@@ -343,9 +342,9 @@ def finish_anew(
         writer.drop_unused_blocks(session)
         renumber(writer, session)
         db.execute("UPDATE session SET first_event = NULL, last_event = NULL, mode = 0 WHERE id = ?", (session,))
-        refresh(writer, session, file.id, group, moved=False)
+        refresh(writer, session, file.id, harness, moved=False)
         for changed in copies.decide_again(writer, session):
-            refresh(writer, changed, file.id, group, moved=renumber(writer, changed))
+            refresh(writer, changed, file.id, harness, moved=renumber(writer, changed))
     return touched
 
 

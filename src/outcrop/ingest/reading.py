@@ -53,6 +53,31 @@ class _Refused(Exception):
     """The file's new content cannot take the place of what is stored: the transaction is to be rolled back."""
 
 
+class _Emptied(_Refused):
+    """It has no content at all."""
+
+
+class _Unpacked(io.RawIOBase):
+    """What a zstd file holds. Damage in the file must not be taken for damage in the store, which is packed as well."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        import zstandard
+
+        self._fault = zstandard.ZstdError
+        self._plain = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data: bytes = self._plain.read(len(buffer))
+        except self._fault:
+            raise _Refused(DAMAGED) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+
 class FileSide:
     """Reads what lies beside a transcript, strictly inside the folder that belongs to it (`harnesses.Side`)."""
 
@@ -113,7 +138,7 @@ class FileReading:
                 else:
                     self._whole(stream, now, progress)
         except _Refused as refused:
-            self.refuse(str(refused), emptied=True)
+            self.refuse(str(refused), emptied=isinstance(refused, _Emptied))
         except OSError as error:
             self.refuse(reason_of(error))
         return self.tally
@@ -198,21 +223,14 @@ class FileReading:
 
     def _whole(self, stream: BinaryIO, found: os.stat_result, progress: Progress | None) -> None:
         if self.file.form is Form.ZSTD_LINES:
-            import zstandard
-
             if not _frames_end(stream):
-                self.refuse(DAMAGED)
-                return
-            try:
-                with self._anew():
-                    stager = self._stager(found, {})
-                    sessions: set[int] = set()
-                    plain: Any = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-                    for _end, _line in self._fed(stager, io.BufferedReader(plain), 0, 0, progress):
-                        sessions |= self._put(stager, anew=True)
-                    self._finish(stager, found, sessions)
-            except zstandard.ZstdError:
-                self.refuse(DAMAGED)
+                raise _Refused(DAMAGED)
+            with self._anew():
+                stager = self._stager(found, {})
+                sessions: set[int] = set()
+                for _end, _line in self._fed(stager, io.BufferedReader(_Unpacked(stream)), 0, 0, progress):
+                    sessions |= self._put(stager, anew=True)
+                self._finish(stager, found, sessions)
             return
         data = stream.read(DOCUMENT_LIMIT + 1)
         if len(data) > DOCUMENT_LIMIT:
@@ -264,7 +282,7 @@ class FileReading:
     def _finish(self, stager: Stager, found: os.stat_result, sessions: set[int]) -> None:
         if not self.tally.records and not self.keeps_gone:
             # Nothing that could replace the history: a file that was emptied, or is about to be written again.
-            raise _Refused(NO_RECORD if found.st_size else EMPTIED)
+            raise _Emptied(NO_RECORD if found.st_size else EMPTIED)
         finish_anew(self.writer, self.harness, self.row, sessions, self.keeps_gone)
         checkpoints.identify(self.row, found)
         self._save(stager)

@@ -9,18 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from outcrop import ids
+from outcrop.harnesses import Harness
 from outcrop.ingest.project import locate, project_of
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.write import Writer
 
 TITLES = ("title.user", "title.generated", "title.summary")
 """Recorded titles, best first."""
+COPIED_HEAD = 1
+OTHER_STORE = 2
+"""Why a turn is hidden: history that a subagent copied, or a lower-ranked store that tells the same session."""
 SLUG_LIMIT = 120
 SUMMARY_LIMIT = 240
 
 
-def refresh(writer: Writer, session: int, file: int, group: str, moved: bool) -> None:
-    """Bring a session's row up to date. `file` touched it; `group` is its identity group (ruling 21)."""
+def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bool) -> None:
+    """Bring a session's row up to date. `file` touched it."""
     db = writer.db
     old = db.execute(
         "SELECT uid, harness, source, copies, file, files, parent, relation FROM session WHERE id = ?", (session,)
@@ -30,7 +34,9 @@ def refresh(writer: Writer, session: int, file: int, group: str, moved: bool) ->
         first_file = file
     elif first_file != file and not several:
         several = _of_several_files(writer, session)
+    source = old[2]
     if several:
+        source = _prefer_best_source(writer, session, harness, source)
         moved = renumber(writer, session) or moved
     counts = db.execute(
         "SELECT count(*), coalesce(sum(event_count), 0), min(started), max(updated), max(ord) FROM turn"
@@ -55,12 +61,13 @@ def refresh(writer: Writer, session: int, file: int, group: str, moved: bool) ->
         (session, rows.COPY),
     ).fetchone()
     db.execute(
-        "UPDATE session SET title = ?, summary = ?, slug = ?, label = ?, first_prompt = ?, version = ?, agent = ?,"
-        " machine = ?, file = ?, files = ?, started = ?, updated = ?, turn_count = ?, event_count = ?, completed = ?,"
+        "UPDATE session SET source = ?, title = ?, summary = ?, slug = ?, label = ?, first_prompt = ?, version = ?,"
+        " agent = ?, machine = ?, file = ?, files = ?, started = ?, updated = ?, turn_count = ?, event_count = ?, completed = ?,"
         " mode = mode | ?, first_event = coalesce(min(first_event, ?), first_event, ?),"
         " last_event = max(coalesce(last_event, 0), ?),"
         " shape = shape + ? WHERE id = ?",
         (
+            source,
             _title(facts), _short(facts.get("summary"), SUMMARY_LIMIT), _short(facts.get("slug"), SLUG_LIMIT),
             _text(facts.get("label")), prompt[0] if prompt else None, _text(facts.get("version")),
             _text(facts.get("agent")), int(bool(facts.get("machine"))), first_file, int(bool(several)),
@@ -68,7 +75,7 @@ def refresh(writer: Writer, session: int, file: int, group: str, moved: bool) ->
             edge[0], edge[0], edge[1] or 0, int(moved), session,
         ),
     )  # fmt: skip
-    _set_parent(writer, session, group, old, facts)
+    _set_parent(writer, session, harness.group(source), old, facts)
     _locate_places(writer, session)
 
 
@@ -96,6 +103,24 @@ def renumber(writer: Writer, session: int) -> bool:
 def _of_several_files(writer: Writer, session: int) -> bool:
     found = writer.db.execute("SELECT count(DISTINCT file) FROM turn WHERE session = ?", (session,)).fetchone()
     return bool(found[0] > 1)
+
+
+def _prefer_best_source(writer: Writer, session: int, harness: Harness, source: str) -> str:
+    """Ruling 21: of several stores that hold a session the highest-ranked one tells it; the turns of others rest.
+
+    Returns that store's source.
+    """
+    rank = {name: place for place, name in enumerate(harness.sources)}
+    found = writer.db.execute(
+        "SELECT DISTINCT file.source FROM turn JOIN file ON file.id = turn.file WHERE turn.session = ?", (session,)
+    ).fetchall()
+    best = min((row[0] for row in found), key=lambda name: rank.get(name, len(rank)), default=source)
+    writer.db.execute(
+        "UPDATE turn SET hidden = CASE WHEN (SELECT source FROM file WHERE id = turn.file) = ?1"
+        " THEN hidden & ~?2 ELSE hidden | ?2 END WHERE session = ?3",
+        (best, OTHER_STORE, session),
+    )
+    return best
 
 
 def _own_times(writer: Writer, session: int) -> tuple[int, int] | None:

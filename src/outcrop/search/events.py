@@ -14,8 +14,8 @@ from typing import Protocol, cast
 from outcrop import calls
 from outcrop.errors import Cancelled, TextIndexRebuilding
 from outcrop.model import Content, EventRow, EventType
+from outcrop.search import hashes, rank, repair
 from outcrop.search import query as queries
-from outcrop.search import rank, repair
 from outcrop.search.query import Builder, Parsed, Scope
 from outcrop.search.snippet import snippet
 from outcrop.store import Found, Snapshot, Store
@@ -112,16 +112,22 @@ class _Search:
             return EventHits([], False, self._warnings)
         builder = Builder(scope)
         parsed = self._fitted(builder, parsed)
-        parsed, changes = repair.repaired(self._searcher, builder, parsed)
-        if changes:
-            told = ", ".join(f"{typed} → {instead}" for typed, instead in changes)
-            self._warnings.append(f"query_repaired: {told}")
-        found, more = self._hits(builder, parsed)
+        parsed = hashes.widened(self._searcher, builder, parsed)
+        found, more, whole = self._hits(builder, parsed)
+        if not whole:  # otherwise every word lives, and asking each would cost as much again
+            parsed, changes = repair.repaired(self._searcher, builder, parsed)
+            if changes:
+                told = ", ".join(f"{typed} → {instead}" for typed, instead in changes)
+                self._warnings.append(f"query_repaired: {told}")
+                found, more, _ = self._hits(builder, parsed)
         if not found and (parsed.phrases or any(unit.parts for unit in parsed.units)):
             if parsed.phrases:
                 self._warnings.append("phrase_relaxed: no event holds the quoted phrase; searched its words")
+            named = not parsed.phrases
             parsed = self._fitted(builder, queries.relaxed(parsed))
-            found, more = self._hits(builder, parsed)
+            found, more, _ = self._hits(builder, parsed)
+            if found and named:
+                self._warnings.append("name_relaxed: no event holds the whole name; searched its parts")
         return EventHits(self._told(found, parsed), more, self._warnings)
 
     def _check(self) -> None:
@@ -138,7 +144,14 @@ class _Search:
         types = tuple(kind for kind in dict.fromkeys(query.types) if kind is not EventType.UNKNOWN)
         if not types:
             return None
-        return Scope(types, session.id if session else None, turn.id if turn else None, query.harness, query.source)
+        return Scope(
+            types,
+            session.id if session else None,
+            turn.id if turn else None,
+            query.harness,
+            query.source,
+            self._snapshot.admitted,
+        )
 
     def _fitted(self, builder: Builder, parsed: Parsed) -> Parsed:
         """At most `MOST_UNITS` units: of a longer query those that the fewest events hold, as they say the most."""
@@ -154,15 +167,17 @@ class _Search:
         self._warnings.append(f"query_cut: searched the {queries.MOST_UNITS} rarest of {len(parsed.units)} words")
         return Parsed(tuple(unit for unit in parsed.units if unit in kept), parsed.phrases, parsed.sequence)
 
-    def _hits(self, builder: Builder, parsed: Parsed) -> tuple[list[tuple[rank.Candidate, Found]], bool]:
-        """The first hits in order, and whether there are more."""
+    def _hits(self, builder: Builder, parsed: Parsed) -> tuple[list[tuple[rank.Candidate, Found]], bool, bool]:
+        """The first hits in order, whether there are more, and whether the index holds one with every unit."""
         limit = self._query.limit
         judged: dict[int, Found | None] = {}
         hits: list[tuple[rank.Candidate, Found]] = []
         tiers = builder.tiers(parsed, self._searcher.doc_freq)
+        whole = False
         for part in rank.rounds(self._searcher, tiers, limit + 1, self._check):
             hits = []
             at = 0
+            whole = part.hit[-2 if len(parsed.units) > 1 and len(tiers) > 1 else -1]
             while at < len(part.candidates):
                 # Most stand: a page's worth at a time, and longer runs once copies or lost rows thin them out.
                 some = part.candidates[at : at + max(limit + 1 - len(hits), at and _AT_ONCE)]
@@ -171,10 +186,10 @@ class _Search:
                 judged.update(self._judge(builder, parsed, new))
                 hits += [(candidate, found) for candidate in some if (found := judged[candidate.id]) is not None]
                 if len(hits) > limit:
-                    return hits[:limit], True
+                    return hits[:limit], True, whole
             if part.complete:
-                return hits, False
-        return hits, True
+                return hits, False, whole
+        return hits, True, whole
 
     def _judge(self, builder: Builder, parsed: Parsed, candidates: list[rank.Candidate]) -> dict[int, Found | None]:
         """Which candidates are hits: the row stands, still matches, and no original or older copy counts instead."""
@@ -230,6 +245,7 @@ class _Search:
         joined = " ".join(terms)
         return any(
             (unit.word is not None and (unit.word in have or unit.stem in stems))
+            or not have.isdisjoint(unit.forms)
             or (bool(unit.parts) and all(part in joined for part in unit.parts))
             for unit in parsed.units
         )
@@ -240,7 +256,8 @@ class _Search:
             words += [unit.word] if unit.word else []
             # "stories" and "story" have the stem "stori": what both begin with is a letter shorter.
             words += [unit.stem.rstrip("i")] if unit.stem and len(unit.stem) > 3 else []
-            words += unit.parts
+            words += [*unit.parts, *unit.forms]
+            words += [unit.name] if unit.name and not unit.parts else []
         phrases = [*parsed.phrases, *([parsed.sequence] if len(parsed.sequence) > 1 else [])]
         contents = self._snapshot.contents([found.event for _, found in hits])
         told: list[EventHit] = []

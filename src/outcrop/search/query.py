@@ -36,9 +36,12 @@ NAME_WEIGHT = 0.6
 CONTEXT_WEIGHT = 0.6
 """Half of a message's own weight."""
 PARTS_WEIGHT = 0.7
+FORMS_WEIGHT = 0.7
 
 _QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»')
-_ATOM = re.compile(rf"{analysis.COMPOUND.pattern}|[^\W_]+")
+_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u06d6-\u06ed\u0900-\u0dff\u0f00-\u0fff"
+"""Vowel signs and accents that stand on a letter: the analyzer counts some of them in, so it must judge."""
+_ATOM = re.compile(rf"{analysis.COMPOUND.pattern}|[A-Za-z]{analysis.LANGUAGE}|(?:[^\W_]|[{_MARKS}])+|{analysis.EMOJI}")
 _QUESTION_WORDS = """
 a about after again all also am an and any are as at be because been before being but by can could did do does doing
 done for from get got had has have having he her here him his how i if in into is it its just me my no not now of
@@ -55,13 +58,14 @@ _POSITIONS = ("user", "assistant", "reasoning", "other")
 @dataclass(slots=True, frozen=True)
 class Unit:
     """One thing to look for. `word` is its exact form where that is one term; `name` its form as one term of `ident`
-    and `parts` what it splits into: all of them together count as the unit too."""
+    and `parts` what it splits into: all of them together count as the unit too. `forms` are other words for it."""
 
     typed: str
     word: str | None = None
     stem: str | None = None
     name: str | None = None
     parts: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -86,8 +90,13 @@ def parse(text: str) -> Parsed:
     for atom in _ATOM.findall(text):
         for unit in _units(atom):
             units[unit] = None
+    sequence = tuple(exact.analyze(text))
+    seen = {unit.word for unit in units} | {part for unit in units for part in unit.parts}
+    for term in sequence:  # what only the analyzer takes for a word: marks of many scripts
+        if term not in seen and not analysis.DENSE_RUN.search(term):
+            units[word_unit(term)] = None
     telling = [unit for unit in units if unit.word is None or unit.word not in STOP_WORDS]
-    return Parsed(tuple(telling or units), tuple(phrases), tuple(exact.analyze(text)))
+    return Parsed(tuple(telling or units), tuple(phrases), sequence)
 
 
 def word_unit(word: str) -> Unit:
@@ -109,6 +118,11 @@ def _units(atom: str) -> Iterable[Unit]:
         return
     tokens = analysis.exact().analyze(atom)
     if not tokens:
+        if not atom.isascii():  # an emoji
+            yield Unit(atom, name=atom)
+        return
+    if atom[-1] in "+#":
+        yield replace(word_unit(tokens[0]), typed=atom, name=atom.lower())
         return
     camel = [part for name in analysis.CAMEL.findall(atom) for part in analysis.camel_parts(name)]
     if len(tokens) == 1:
@@ -139,6 +153,8 @@ class Scope:
     turn: int | None = None
     harness: str | None = None
     source: str | None = None
+    admitted: frozenset[int] | None = None
+    """The sessions that the caller is held to; None: all."""
 
 
 class Builder:
@@ -163,6 +179,8 @@ class Builder:
         wanted: list[Query] = []
         if by_type:
             wanted.append(Query.term_set_query(schema(), "type", [TYPE_CODE[kind] for kind in scope.types]))
+        if scope.admitted is not None:
+            wanted.append(Query.term_set_query(schema(), "session", list(scope.admitted)))
         for name in ("session", "turn"):
             if (number := getattr(scope, name)) is not None:
                 wanted.append(Query.term_query(schema(), name, number))
@@ -183,6 +201,7 @@ class Builder:
             ways.append(Query.boost_query(together, PARTS_WEIGHT))
         elif unit.parts and unit.word is None:
             ways += self._word(unit.parts[0], _stem(unit.parts[0]))
+        ways += [Query.boost_query(way, FORMS_WEIGHT) for form in unit.forms for way in self._word(form, form)]
         return ways
 
     def _word(self, word: str, stem: str) -> list[Query]:
@@ -205,16 +224,19 @@ class Builder:
             return []
         return [(Occur.Should, _term("context", unit.word, CONTEXT_WEIGHT)) for unit in units if unit.word]
 
-    def matching(self, parsed: Parsed) -> Query:
-        """Everything that makes an event a hit, scored, without the filters."""
-        main = any_of([way for unit in parsed.units for way in self.unit(unit)])
+    def matching(self, parsed: Parsed, whole: bool = False) -> Query:
+        """Everything that makes an event a hit, scored, without the filters; `whole`: it holds every unit."""
+        if whole:  # the same sum of scores, over what holds all: the engine need not look at the rest
+            main = every(any_of(self.unit(unit)) for unit in parsed.units)
+        else:
+            main = any_of([way for unit in parsed.units for way in self.unit(unit)])
         demands = [(Occur.Must, silent(self.phrase(tokens))) for tokens in parsed.phrases]
         return Query.boolean_query([*demands, (Occur.Must, main)]) if demands else main
 
-    def hits(self, parsed: Parsed, also: Sequence[Query] = ()) -> Query:
+    def hits(self, parsed: Parsed, also: Sequence[Query] = (), whole: bool = False) -> Query:
         """The scored hits inside the scope that match every query of `also` too."""
         clauses = [*self.filters, *((Occur.Must, silent(query)) for query in also)]
-        clauses += [(Occur.Must, self.matching(parsed)), *self.context(parsed.units)]
+        clauses += [(Occur.Must, self.matching(parsed, whole)), *self.context(parsed.units)]
         return Query.boolean_query(clauses)
 
     def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int]) -> list[tuple[Query, float]]:
@@ -234,7 +256,7 @@ class Builder:
             if rarest <= NEAR_MOST:
                 tiers.append((self.hits(parsed, [self._preferred(words, NEAR_SLOP)]), NEAR_FACTOR))
         if len(parsed.units) > 1:
-            tiers.append((self.hits(parsed, [any_of(self.unit(unit)) for unit in parsed.units]), ALL_FACTOR))
+            tiers.append((self.hits(parsed, whole=True), ALL_FACTOR))
         return [*tiers, (self.hits(parsed), 1.0)]
 
     def _preferred(self, tokens: Sequence[str], slop: int) -> Query:

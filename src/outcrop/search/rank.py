@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tantivy import DocAddress, Query, Searcher
 
@@ -31,10 +32,11 @@ class Candidate:
 
 @dataclass(slots=True, frozen=True)
 class Round:
-    """The best documents so far, in order. `complete`: there are no others."""
+    """The best documents so far, in order. `complete`: there are no others. `hit`: which tiers hold any."""
 
     candidates: list[Candidate]
     complete: bool
+    hit: tuple[bool, ...]
 
 
 def rounds(
@@ -44,9 +46,11 @@ def rounds(
     for most in (size for size in ROUNDS if size >= 2 * want or size == ROUNDS[-1]):
         best: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         bound = 0.0
+        hit: list[bool] = []
         for query, factor in tiers:
             check()
             hits = searcher.search(query, most, count=False).hits
+            hit.append(bool(hits))
             for score, address in hits:
                 key = (address.segment_ord, address.doc)
                 if key not in best or best[key][0] < score * factor:
@@ -55,7 +59,13 @@ def rounds(
                 bound = max(bound, hits[-1][0] * factor)
         final = bound == 0.0 or most == ROUNDS[-1]
         floor = 0.0 if final else bound * (1 + 4 * NOISE)
-        yield Round(_ordered(searcher, [item for item in best.values() if item[0] > floor or final]), bound == 0.0)
+        exact = sorted((item for item in best.values() if item[0] > floor or final), key=_by_score)
+        first = 2 * want  # most hits stand, so that a page needs no more; the columns of the rest cost as much again
+        while first < len(exact) and _equal(exact[first][0], exact[first - 1][0]):
+            first += 1
+        if first < len(exact):
+            yield Round(_ordered(searcher, exact[:first]), False, tuple(hit))
+        yield Round(_ordered(searcher, exact), bound == 0.0, tuple(hit))
         if final:
             return
 
@@ -69,17 +79,25 @@ def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
 def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[Candidate]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
-    rows = sorted(zip((score for score, _ in found), *columns, strict=True), key=lambda row: -row[0])
+    rows = sorted(zip((score for score, _ in found), *columns, strict=True), key=_by_score)
     ordered: list[Candidate] = []
     at = 0
     while at < len(rows):
         end = at + 1
-        while end < len(rows) and rows[end][0] >= rows[end - 1][0] * (1 - NOISE):
+        while end < len(rows) and _equal(rows[end][0], rows[end - 1][0]):
             end += 1
         for _, time, _, id, rev, copy, origin in sorted(rows[at:end], key=lambda row: (-row[1], row[2], row[3])):
             ordered.append(Candidate(int(id), rows[at][0], int(time), int(rev), bool(copy), int(origin)))
         at = end
     return ordered
+
+
+def _by_score(row: Sequence[Any]) -> float:
+    return -float(row[0])
+
+
+def _equal(lower: float, higher: float) -> bool:
+    return lower >= higher * (1 - NOISE)
 
 
 def bounded(score: float) -> float:

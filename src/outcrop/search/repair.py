@@ -19,6 +19,8 @@ LONGEST = 40
 TWO_ERRORS = 8
 """From this length on, two errors are still the same word."""
 _MOST_TERMS = 4000
+_MANY = 1000
+"""Events that hold a word, counted with those erased since the last merge: so many are never all erased."""
 
 
 def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> tuple[Parsed, list[tuple[str, str]]]:
@@ -47,6 +49,9 @@ def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> tuple[Pars
 
 def lives(searcher: Searcher, builder: Builder, unit: Unit) -> bool:
     """Whether anything in the scope matches the unit."""
+    word = unit.word
+    if word and not builder.filters and max(searcher.doc_freq(field, word) for field in builder.words) > _MANY:
+        return True
     inside = Query.boolean_query([*builder.filters, (Occur.Must, any_of(builder.unit(unit)))])
     return bool(searcher.search(inside, 1, count=False).hits)
 

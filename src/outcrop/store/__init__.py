@@ -50,6 +50,8 @@ class Snapshot(Protocol):
     """Random identity of this store."""
     arrival: int
     """Highest arrival number in this state."""
+    admitted: frozenset[int] | None
+    """Row ids of the sessions that this snapshot holds; None: all (ruling 30)."""
     order_rev: int
     """Steps when an existing event's time or existence changes; list cursors hold it."""
 

@@ -49,16 +49,11 @@ def _either(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-_SESSION = _exactly("id title source harness")
-_SESSION_FULL = (
-    "id title display_label source harness started_at updated_at completed turn_count event_count mode session_slug"
-    " session_summary"
-)
-_TURN = "id ordinal completed terminal_event_id event_count started_at updated_at"
-_SUMMARY = "user_input final_response tools_called event_types"
+_COUNTS: Schema = {"result_count": _WHOLE, "limit": _WHOLE, "truncated": {"type": "boolean"}}
 
 SEARCH_SESSIONS_DATA = _exactly(
-    "result_count limit truncated",
+    "",
+    **_COUNTS,
     results=_list(
         _exactly(
             "rank score id",
@@ -71,40 +66,39 @@ SEARCH_SESSIONS_DATA = _exactly(
     ),
 )
 LIST_SESSIONS_DATA = _exactly(
-    "result_count limit truncated next_cursor",
-    sessions=_list(_exactly("rank id", session=_exactly(_SESSION_FULL), open=_exactly("session_id"))),
+    "next_cursor",
+    **_COUNTS,
+    sessions=_list(
+        _exactly(
+            "rank id",
+            session=_exactly(
+                "id title display_label source harness started_at updated_at completed turn_count event_count mode"
+                " session_slug session_summary"
+            ),
+            open=_exactly("session_id"),
+        )
+    ),
 )
 OPEN_DATA: Schema = {
     "anyOf": [
         _exactly(
-            "next_cursor",
+            "session turns next_cursor",
             kind={"const": "session"},
-            # Where it is a subagent's or a fork, two fields more tell its parent.
-            session={"type": "object", "required": _SESSION_FULL.split()},
-            turns=_list(_exactly(f"{_TURN} {_SUMMARY} open")),
             traversal=_exactly("previous_session_id next_session_id first_turn_id last_turn_id"),
         ),
         _exactly(
-            "next_cursor",
+            "turn session summary events next_cursor",
             kind={"const": "turn"},
-            turn=_exactly(f"session_id {_TURN}"),
-            session=_SESSION,
-            summary=_exactly(_SUMMARY),
-            events=_list(_exactly("id ordinal type timestamp terminal tool_name model summary truncated")),
             traversal=_exactly("session_id previous_turn_id next_turn_id first_event_id last_event_id"),
         ),
         _exactly(
-            "",
+            "event content session turn",
             kind={"const": "event"},
-            event=_exactly("id session_id turn_id ordinal type timestamp terminal model originating_model tool_name"),
-            # What else there is depends on the type of the event.
-            content={"type": "object", "required": ["format", "text", "truncated"]},
-            session=_SESSION,
-            turn=_exactly("id ordinal completed"),
             traversal=_exactly("session_id turn_id previous_event_id next_event_id previous_turn_id next_turn_id"),
         ),
     ]
 }
+"""Of what can be opened the three forms and their ways on; the objects inside are the longest of all to describe."""
 
 
 def search_sessions_input(context: Context) -> Schema:
@@ -152,19 +146,11 @@ def list_sessions_input(context: Context) -> Schema:
 
 
 def output(tool: str, data: Schema) -> Schema:
-    """Either a success with this data, or an error.
-
-    Both have six fields and no more; an error's `request` is whatever was sent.
-    """
-    success: Schema = {"schema_version": {"const": schema_version(tool)}, "request": {"type": "object"}, "data": data}
-    told: Schema = {"code": _TEXT, "message": _TEXT, "details": {"type": "object"}}
-    failed: Schema = {
-        "type": "object",
-        "required": ["code", "message"],
-        "properties": told,
-        "additionalProperties": False,
-    }
-    error: Schema = {"schema_version": {"const": ERROR_SCHEMA}, "error": failed}
+    """Either a success with this data, or an error. Both have six fields and no more."""
+    success: Schema = {"schema_version": {"const": schema_version(tool)}, "data": data}
+    # The third field, `details`, is there where there is something to say.
+    told: Schema = {"type": "object", "required": ["code", "message"], "maxProperties": 3}
+    failure: Schema = {"schema_version": {"const": ERROR_SCHEMA}, "error": told}
     return {
         "type": "object",
         "required": ["schema_version", "tool", "request", "warnings", "performance"],
@@ -172,11 +158,11 @@ def output(tool: str, data: Schema) -> Schema:
         "properties": {
             "tool": {"const": tool},
             "warnings": _list(_TEXT),
-            "performance": _exactly("", elapsed_ms={**_WHOLE, "minimum": 0}),
+            "performance": _exactly("elapsed_ms"),
         },
         "oneOf": [
             {"required": ["data"], "properties": success},
-            {"required": ["error"], "properties": error},
+            {"required": ["error"], "properties": failure},
         ],
     }
 

@@ -37,6 +37,11 @@ DENSE_RUN = re.compile(f"[{_DENSE}]+")
 _MIXED = re.compile(rf"(?<![^\W_])[^\W_]*[{_DENSE}][^\W_]*")
 COMPOUND = re.compile(r"(?<![^\W_])[^\W_]+(?:[._\-]+[^\W_]+)+")
 """Names with separators inside: `get_user_id`, `beam.py`, `v1.2`, one segment of a path."""
+EMOJI = "[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+LANGUAGE = r"(?<=(?<![^\W_])[A-Za-z])(?:\+\+|#)(?![\w+#])"
+"""What makes C++, C# and F# of a letter, which is all that the analyzer sees of them."""
+_EMOJI = re.compile(EMOJI)
+_LANGUAGE = re.compile(LANGUAGE)
 CAMEL = re.compile(r"(?<![^\W_])(?:[A-Z]*[a-z0-9]+[A-Z]|[A-Z]{2,}[a-z]{2,})[A-Za-z0-9]*")
 # All start where a word does, and neighbouring quantifiers are over disjoint classes: linear on a megabyte of base64.
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -89,7 +94,7 @@ def name_terms(text: str) -> str:
     chunks = text.translate(_BLANKS).split() if text.isascii() else _CHUNK.findall(text)
     if len(_TERMS_OF) > _CHUNKS_KEPT:
         _TERMS_OF.clear()
-    return " ".join(filter(None, map(_TERMS_OF.__getitem__, dict.fromkeys(chunks))))
+    return " ".join((*filter(None, map(_TERMS_OF.__getitem__, dict.fromkeys(chunks))), *_sign_terms(text)))
 
 
 class _TermsOf(dict[str, str]):
@@ -117,6 +122,14 @@ def _chunk_terms(chunk: str) -> Iterator[str]:
         name = chunk.strip("._-")  # a chunk is words and separators: what is left is a COMPOUND, or one word
         if len(name) <= LONGEST_NAME and not name.isalnum():
             yield name
+
+
+def _sign_terms(text: str) -> Iterator[str]:
+    """Emoji, and names of languages that end in signs."""
+    if not text.isascii():
+        yield from dict.fromkeys(_EMOJI.findall(text))
+    if "#" in text or "++" in text:
+        yield from dict.fromkeys(text[sign.start() - 1] + sign[0] for sign in _LANGUAGE.finditer(text))
 
 
 def _dense_terms(chunk: str) -> Iterator[str]:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 
 from outcrop.errors import BackendFailure, Cancelled, OutcropError, ResourceExhausted, StoreMissing
@@ -21,9 +19,12 @@ NAME = "outcrop.db"
 SCHEMA = 1
 """Number of the newest migration."""
 DISK_FULL = "the disk is full; nothing that was indexed is lost, and the next run goes on from there"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+DAMAGED = "the history database is damaged; its file was left as it is"
 BUSY_MS = 5000
 CACHE_KIB = 64 * 1024
-MAPPED_BYTES = 1 << 30
+CHECKPOINT_PAGES = 4000
+"""Pages of the write-ahead log between two checkpoints: a page that changes often is copied back once."""
 
 
 def database_path(home: Path) -> Path:
@@ -33,16 +34,28 @@ def database_path(home: Path) -> Path:
 def open_for_reading(home: Path) -> sqlite3.Connection:
     """A read-only connection. Raises StoreMissing where there is none, BackendFailure where it cannot be used."""
     path = database_path(home)
-    if not path.exists():
-        raise StoreMissing("nothing is indexed yet: run `outcrop index`")
     with engine_errors():
+        try:
+            size = path.stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            size = 0
+        except PermissionError as error:
+            raise BackendFailure("the data folder cannot be read: permission denied") from error
+        if size == 0:
+            raise StoreMissing("nothing is indexed yet: run `outcrop index`")
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
         connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
         connection.execute("PRAGMA query_only=1")
-        connection.execute(f"PRAGMA mmap_size={MAPPED_BYTES}")
-        version = _checked_version(connection)
+        try:
+            version = _checked_version(connection)
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                # Even readers share a file beside a database with a write-ahead log.
+                raise BackendFailure("the data folder is read-only, so the history cannot be opened") from error
+            raise
     if version == 0:
         raise StoreMissing("nothing is indexed yet: run `outcrop index`")
     if version < SCHEMA:
@@ -62,12 +75,15 @@ def open_for_writing(home: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         connection.execute("PRAGMA temp_store=MEMORY")
+        connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
         migrate(connection)
     return connection
 
 
 def migrations() -> list[tuple[int, str]]:
     """(number, SQL) of every migration shipped, in order."""
+    from importlib.resources import files
+
     folder = files("outcrop.store.embedded") / "migrations"
     found = [(int(item.name[:4]), item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".sql")]
     return sorted(found)
@@ -75,6 +91,8 @@ def migrations() -> list[tuple[int, str]]:
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Apply what is missing, each migration in one transaction with its number."""
+    import secrets
+
     version = _checked_version(connection)
     for number, sql in migrations() if version < SCHEMA else ():
         if number <= version:
@@ -96,21 +114,29 @@ def engine_errors() -> Iterator[None]:
     except sqlite3.Error as error:
         raise translated(error) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in FULL:
             raise ResourceExhausted(DISK_FULL) from error
+        raise
+    except Exception as error:
+        # Asked by name: whoever reads no content must not pay for the import.
+        if type(error).__name__ == "ZstdError":
+            raise BackendFailure(DAMAGED) from error
         raise
 
 
 def translated(error: sqlite3.Error) -> OutcropError:
     """The typed error for an engine error."""
-    code = getattr(error, "sqlite_errorcode", None) or 0
-    primary = code & 0xFF
+    primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    earlier = error.__context__
+    if primary == sqlite3.SQLITE_ERROR and isinstance(earlier, sqlite3.Error):
+        # Rolling back what the engine had rolled back by itself hides why it did.
+        return translated(earlier)
     if primary == sqlite3.SQLITE_INTERRUPT:
         return Cancelled("the request was cancelled")
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM):
         return ResourceExhausted(DISK_FULL if primary == sqlite3.SQLITE_FULL else "memory ran out")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return BackendFailure("the history database is damaged; its file was left as it is")
+        return BackendFailure(DAMAGED)
     if primary == sqlite3.SQLITE_READONLY:
         return BackendFailure("the data folder cannot be written")
     if primary == sqlite3.SQLITE_CANTOPEN:

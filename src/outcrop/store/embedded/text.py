@@ -29,15 +29,18 @@ FOLDER = "text"
 HEAP_BYTES = 64_000_000
 """16 MB costs twice the CPU, more than 64 gains nothing (`engine.md` 3). One thread for the same reason."""
 FIRST_COMMIT = 2_000
-NEXT_COMMIT = 20_000
-COMMIT_CHARACTERS = 48_000_000
+"""Documents of a writer's first commit, so that the newest sessions are found soon."""
+NEXT_COMMIT = 50_000
+"""Of each later one: commits of 20,000 cost a fifth more CPU, as their segments are merged more often."""
+COMMIT_CHARACTERS = 160_000_000
 _READ_AT_ONCE = 500
 _ATTEMPTS = 3
 
 _ORDER = """CREATE TEMP TABLE text_order AS
     SELECT q.seq, q.doc FROM text_todo q LEFT JOIN event e ON e.id = q.doc LEFT JOIN session s ON s.id = e.session
     LEFT JOIN turn t ON t.id = e.turn
-    WHERE q.class < 2 ORDER BY q.class, s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
+    WHERE q.class < 2 ORDER BY {} s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
+"""What one commit holds is read session by session, so that each block is decoded once; of more, talk comes first."""
 _QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONVERSATION_CODES} FROM event
     WHERE type <> {TYPE_CODE[EventType.UNKNOWN]} ORDER BY id"""
 _STEP = """INSERT INTO meta VALUES ('generation', 1) ON CONFLICT DO UPDATE SET v = v + 1 RETURNING v"""
@@ -69,6 +72,7 @@ class TextWriter:
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
         self._open: dict[str, IndexWriter] = {}
+        self._committed = False
 
     def drain(self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None = None) -> int:
         """Bring the index up to the rows; returns how many stale entries were settled.
@@ -81,11 +85,13 @@ class TextWriter:
         done = 0
         while True:
             connection.execute("DROP TABLE IF EXISTS temp.text_order")
-            connection.execute(_ORDER)
-            total = int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
+            total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class < 2").fetchone()[0])
+            at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
+            connection.execute(_ORDER.format("q.class," if total > at_once else ""))
             at = 0
             while at < total:
-                took = self._commit(connection, rows, at, FIRST_COMMIT if done == 0 else NEXT_COMMIT)
+                took = self._commit(connection, rows, at, NEXT_COMMIT if self._committed else FIRST_COMMIT)
+                self._committed = True
                 at += took
                 done += took
                 if progress is not None:
@@ -266,6 +272,7 @@ class TextReader:
         self._name: str | None = None
         self._database: tuple[int, int] | None = None
         self._stamp: tuple[int, int] | None = None
+        self._seen: tuple[Searcher, Marker | None] | None = None
 
     def view(self, connection: sqlite3.Connection) -> View | None:
         """The newest committed state, or None where the store holds no event at all.
@@ -284,8 +291,7 @@ class TextReader:
                 break
             try:
                 with self._lock:
-                    searcher = self._searcher(name, self._home / FOLDER / name)
-                marker = text_fields.read_marker(searcher)
+                    searcher, marker = self._state(name, self._home / FOLDER / name)
             except (ValueError, OSError):
                 continue
             if marker is not None and fits(marker, meta):
@@ -297,7 +303,8 @@ class TextReader:
         meta = _meta(connection)
         return meta.get("text_dir") == view.name and fits(view.marker, meta)
 
-    def _searcher(self, name: str, path: Path) -> Searcher:
+    def _state(self, name: str, path: Path) -> tuple[Searcher, Marker | None]:
+        """The newest searcher and its marker. The caller holds the lock."""
         database = os.stat(self._home / "outcrop.db")
         identity = (database.st_dev, database.st_ino)
         if self._index is None or name != self._name or identity != self._database:
@@ -309,8 +316,11 @@ class TextReader:
         stamp = (state.st_mtime_ns, state.st_ino)
         if stamp != self._stamp:
             self._index.reload()
+            searcher = self._index.searcher()
+            self._seen = (searcher, text_fields.read_marker(searcher))
             self._stamp = stamp
-        return self._index.searcher()
+        assert self._seen is not None
+        return self._seen
 
 
 def fits(marker: Marker, meta: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from tantivy import Document, Index, Query, Schema, SchemaBuilder, Searcher
 from outcrop.model import EVENT_TYPES, TYPE_CODE, EventType
 from outcrop.store.embedded import analysis
 
-SCHEMA = 1
+SCHEMA = 2
 """Steps with every change of fields or analysis: indexes of another number are rebuilt."""
 TOOL_HEAD = 3072
 """Characters of a tool event in `tool`; the rest is in `tool_more` (ruling 44)."""
@@ -26,6 +26,12 @@ SHORT_OUTPUT = 512
 """Characters of a tool response whose names are still worth splitting."""
 CONTEXT = 1000
 """Characters taken of each of the two conversational messages before."""
+_FILLER = " \u0374"
+"""One term that no text holds: NFC replaces this letter."""
+_FILLED = dict.fromkeys(("user", "assistant", "stem"), (96, 48))
+"""Fillers of a document with and without the field. BM25 measures a text against the mean length of *all* documents,
+so that among tool events, which lack these fields, any message of two lines would count as endless and lose to every
+"yes, go on". The stand-ins mend the mean; the longer filling keeps the length of a message from deciding."""
 
 ROLE_FIELD = {
     EventType.USER_INPUT: "user",
@@ -123,6 +129,8 @@ def document(event: Source, before: list[str]) -> Document:
             fields["context"] = "\n".join(analysis.normal(part[:CONTEXT]) for part in before)
         else:
             fields["part"] = analysis.name_terms(text)
+    for name, (present, absent) in _FILLED.items():
+        fields[name] = fields[name] + _FILLER * present if name in fields else _FILLER * absent
     return Document.from_dict(fields, schema())
 
 

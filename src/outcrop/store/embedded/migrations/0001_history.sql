@@ -108,7 +108,7 @@ CREATE TABLE turn (
     native TEXT,                         -- the harness's own turn id
     ord INTEGER NOT NULL,                -- 1-based in the session; 0 while hidden
     place INTEGER NOT NULL,              -- its order inside its file
-    hidden INTEGER NOT NULL DEFAULT 0,   -- 1: copied head of a subagent
+    hidden INTEGER NOT NULL DEFAULT 0,   -- bits of ingest/sessions.py; 0: shown
     started INTEGER NOT NULL,
     updated INTEGER NOT NULL,
     event_count INTEGER NOT NULL,
