@@ -67,7 +67,7 @@ def told(parsed: list[Parsed]) -> dict[str, Any]:
 
 
 def turns(parsed: list[Parsed]) -> list[tuple[Turn, str | None]]:
-    """The turns of a session and how they ended. What the user ran alone is no activity of the agent."""
+    """The turns of a session and how they ended."""
     order: list[str] = []
     inside: dict[str, list[Event]] = {}
     settled: set[str] = set()
@@ -85,10 +85,9 @@ def turns(parsed: list[Parsed]) -> list[tuple[Turn, str | None]]:
 def _turn(inside: list[Event], settled: bool) -> tuple[Turn, str | None]:
     fold = TurnFold()
     for number, event in enumerate(inside, 1):
-        if not event.by_user:
-            flags = rows.PARTIAL if event.partial else 0
-            ends = END_CODE[event.ends] if event.ends else 0
-            fold.add(number, TYPE_CODE[event.type], event.time or 0, flags, ends, None)
+        flags = (rows.PARTIAL if event.partial else 0) | (rows.BY_USER if event.by_user else 0)
+        ends = END_CODE[event.ends] if event.ends else 0
+        fold.add(number, TYPE_CODE[event.type], event.time or 0, flags, ends, None)
     if settled:
         fold.settle()
     said = [event for event in inside if event.type is EventType.USER_INPUT]

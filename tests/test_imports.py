@@ -96,6 +96,7 @@ def test_a_room_says_what_it_holds(path: Path) -> None:
 OPENS_FILES = {
     "opencode.tree": "a tree of files is one place of many sessions",
     "aider": "a history file is one place of many sessions",
+    "openclaw_store": "an index names the sessions of a store",
     "crush": "a list of projects names the databases",
 }
 """Modules of harnesses that read files by themselves, and why: containers and lists of places."""

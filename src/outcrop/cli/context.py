@@ -37,7 +37,7 @@ def catalog(settings: Config, store: Store | None = None) -> Catalog:
     return Catalog(
         harnesses={harness.name: harness.title for harness in harnesses},
         sources=tuple(source for harness in harnesses for source in harness.sources if settings.source(source).enabled),
-        agents={harness.agent: harness.name for harness in harnesses},
+        agents={harness.agent_of(source): harness.name for harness in harnesses for source in harness.sources},
         holding=None if store is None else lambda: _sources_with_data(store),
     )
 

@@ -27,6 +27,9 @@ REGISTRY: dict[str, str] = {
     "cursor": "outcrop.harnesses.cursor",
     "cline": "outcrop.harnesses.cline",
     "aider": "outcrop.harnesses.aider",
+    "pi-coding-agent": "outcrop.harnesses.pi_coding_agent",
+    "prime-agent": "outcrop.harnesses.prime_agent",
+    "openclaw": "outcrop.harnesses.openclaw",
 }
 """Harness name → module that holds `HARNESS`. Imported on use."""
 
@@ -157,7 +160,11 @@ class Harness(Protocol):
             stats.append(os.stat(file.path + "-wal"))
         return sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def agent_of(self, source: str) -> str:
+        """The agent tag of a source's sessions, where one harness is several agents (ruling 47)."""
+        return self.agent
+
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         """The command that continues a session, to be run in its working directory; None where there is none."""
         return None
 

@@ -65,7 +65,7 @@ class PiCodingAgent(Harness):
 
         return PiReader(file, state, side, ROLES, ENTRIES)
 
-    def resume_command(self, native: str, source: str = PI) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         """None for sessions of agents, which only their parent continues."""
         if "/" in native:
             return None

@@ -13,7 +13,10 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
+from hashlib import blake2b
 from typing import Any
+
+import orjson
 
 from outcrop.harnesses import Form, Side, SourceFile
 from outcrop.harnesses.pi_values import last_part, named_id, objects, string, time_ms
@@ -159,7 +162,7 @@ class PiReader:
         message = meaning.get("message")
         if isinstance(message, dict):
             meaning["message"] = {name: value for name, value in message.items() if name not in _TIMES}
-        digest = text_digest(json.dumps(meaning, sort_keys=True, default=str))
+        digest = _digest(meaning)
         count = m.counts.get(digest, 0)
         if not count and len(m.counts) >= CAP:
             m.spill += 1
@@ -281,6 +284,15 @@ class PiReader:
 
 Handler = Callable[[PiReader, dict[str, Any]], Outcome]
 """Takes the reader and the entry, or the message of a message entry."""
+
+
+def _digest(meaning: dict[str, Any]) -> str:
+    """A short name for what an entry says. The fallback is for what no JSON file holds: it reads the same each time."""
+    try:
+        data = orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return text_digest(json.dumps(meaning, sort_keys=True, default=str))
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 def title(record: dict[str, Any]) -> Fact:

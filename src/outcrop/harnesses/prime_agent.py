@@ -70,7 +70,7 @@ class PrimeAgent(Harness):
 
         return PiReader(file, state, side, {**ROLES, **PRIME_ROLES}, PRIME_ENTRIES)
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         return ["prime-agent", "--resume", native]
 
 

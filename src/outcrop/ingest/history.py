@@ -107,6 +107,7 @@ class SessionWork:
         self.rebuild: set[int] = set()
         self.moved = False
         """An existing ordinal changed or an event went."""
+        self._first: int | None = None
         self._block = 0
         self._contents: list[bytes] = []
         self._bytes = 0
@@ -153,6 +154,8 @@ class SessionWork:
             self.current.fold.settle()
 
     def _open(self, key: bytes, native: str | None) -> TurnWork:
+        if native is not None and (first := self._first_turn()) is not None and first.native == native:
+            return first  # it began before its native id was known, so its own id does not tell it
         uid = ids.turn_uid(self.uid, key)
         known = self.turns.get(uid)
         if known is not None:
@@ -179,6 +182,21 @@ class SessionWork:
             )  # fmt: skip
         self._hold(turn)
         return turn
+
+    def _first_turn(self) -> TurnWork | None:
+        """The turn that this file's records began with, if it was begun in this reading."""
+        if self._first is None:
+            for turn in self.turns.values():
+                if turn.place == 1 and turn.file == self.file.id and turn.generation == self.file.generation:
+                    self._first = turn.id
+                    break
+            else:
+                row = self.writer.db.execute(
+                    "SELECT id FROM turn WHERE session = ? AND file = ? AND place = 1 AND generation = ?",
+                    (self.id, self.file.id, self.file.generation),
+                ).fetchone()
+                self._first = row[0] if row else None
+        return self._load(self._first) if self._first else None
 
     def _load(self, id: int) -> TurnWork:
         if id not in self.by_id:

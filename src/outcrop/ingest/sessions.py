@@ -62,7 +62,8 @@ def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bo
     ).fetchone()
     db.execute(
         "UPDATE session SET source = ?, title = ?, summary = ?, slug = ?, label = ?, first_prompt = ?, version = ?,"
-        " agent = ?, machine = ?, file = ?, files = ?, started = ?, updated = ?, turn_count = ?, event_count = ?, completed = ?,"
+        " agent = ?, machine = ?, file = ?, files = ?, started = ?, updated = ?, turn_count = ?, event_count = ?,"
+        " completed = ?,"
         " mode = mode | ?, first_event = coalesce(min(first_event, ?), first_event, ?),"
         " last_event = max(coalesce(last_event, 0), ?),"
         " shape = shape + ? WHERE id = ?",
