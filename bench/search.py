@@ -40,6 +40,7 @@ from measure import (
 from outcrop.model import CONVERSATION, EVENT_TYPES, TYPE_CODE, EventType
 from outcrop.search.events import EventQuery, search_events
 from outcrop.store.embedded.read import EmbeddedStore
+from outcrop.store.embedded.text_fields import Source
 from outcrop.store.embedded.text_rows import TextRows
 
 BEST = 10
@@ -198,7 +199,7 @@ def _build_plain(store: Path, plain: Path) -> None:
             db.executemany("INSERT INTO talk (rowid, text) VALUES (?, ?)", talk)
 
 
-def _batches(rows: sqlite3.Connection) -> Iterator[list]:  # type: ignore[type-arg]
+def _batches(rows: sqlite3.Connection) -> Iterator[list[tuple[Source, list[str]]]]:
     reader = TextRows(rows)
     numbers = [number for (number,) in rows.execute("SELECT id FROM event ORDER BY id")]
     for at in range(0, len(numbers), _AT_ONCE):
@@ -211,7 +212,8 @@ def _ask_plain(db: sqlite3.Connection, kind: Kind, number: int) -> list[tuple[in
     words = [f'"{word}"' for word in _WORD.findall(text)]
     match = text if text.startswith('"') else " OR ".join(words)
     table = "talk" if kind.types == CONVERSATION else "every"
-    clauses, values = [f"{table} MATCH ?"], [match]
+    clauses: list[str] = [f"{table} MATCH ?"]
+    values: list[str | bytes] = [match]
     narrow = ""
     if kind.sessions or kind.harness or (table == "every" and kind.types != EVENT_TYPES):
         codes = ",".join(str(TYPE_CODE[each]) for each in kind.types)

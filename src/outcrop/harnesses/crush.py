@@ -63,7 +63,7 @@ class Crush(Harness):
 
         return CharmReader(file.native, state)
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         """None for sessions that the program made for itself or for an agent."""
         return None if native.startswith("title-") or "$$" in native else ["crush", "--session", native]
 

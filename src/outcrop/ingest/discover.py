@@ -77,8 +77,11 @@ def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> No
             # A harness that looks for folders below takes what it may not see for absent.
             with os.scandir(root):
                 os.stat(os.path.join(root, os.curdir))
-        for file in harness.discover(source, root):
+        listed = 0
+        for listed, file in enumerate(harness.discover(source, root), 1):
             _stat(discovery, harness, file)
+        if not listed and stat.S_ISREG(found.st_mode):
+            discovery.degraded.append((source, root, "not a directory"))
     except OSError as error:
         discovery.degraded.append((source, root, reason_of(error)))
 

@@ -108,9 +108,7 @@ class SessionWork:
         self.moved = False
         """An existing ordinal changed or an event went."""
         self._first: int | None = None
-        self._block = 0
-        self._contents: list[bytes] = []
-        self._bytes = 0
+        self._blocks = (OpenBlock(writer, id), OpenBlock(writer, id))
         self._places: dict[tuple[str, str], int] = {}
         db = writer.db
         row = db.execute("SELECT max(ord), max(CASE WHEN file = ? THEN place END) FROM turn WHERE session = ?",
@@ -225,7 +223,7 @@ class SessionWork:
             turn.user_text = calls.fold(event.text)
         if fold.reply_event == id:
             turn.reply = event.text
-        block, slot = self._put(content_of(event))
+        block, slot = self._blocks[text_class(kind)].put(content_of(event))
         row = (
             id, staged.uid, self.id, turn.id, fold.event_count, self.file.id, self.file.generation, kind, staged.time,
             staged.flags, ends, tool,
@@ -246,19 +244,35 @@ class SessionWork:
             self._places[key] = number
         return number
 
-    def _put(self, content: dict[str, Any]) -> tuple[int, int]:
+    def close_blocks(self) -> None:
+        for block in self._blocks:
+            block.close()
+
+
+class OpenBlock:
+    """A block of contents that is being filled. Conversations have blocks of their own: small ones, quickly read."""
+
+    def __init__(self, writer: Writer, session: int) -> None:
+        self._writer = writer
+        self._session = session
+        self._number = 0
+        self._contents: list[bytes] = []
+        self._bytes = 0
+
+    def put(self, content: dict[str, Any]) -> tuple[int, int]:
+        """Add a content; its block and its slot in it."""
         data = rows.encode_content(content)
         if self._contents and (len(self._contents) >= rows.BLOCK_EVENTS or self._bytes + len(data) > rows.BLOCK_BYTES):
-            self.close_block()
+            self.close()
         if not self._contents:
-            self._block = self.writer.take("block")
+            self._number = self._writer.take("block")
         self._contents.append(data)
         self._bytes += len(data)
-        return self._block, len(self._contents) - 1
+        return self._number, len(self._contents) - 1
 
-    def close_block(self) -> None:
+    def close(self) -> None:
         if self._contents:
-            self.writer.add_block(self._block, self.id, self._contents)
+            self._writer.add_block(self._number, self._session, self._contents)
             self._contents, self._bytes = [], 0
 
 
@@ -301,7 +315,7 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
     for native, name, value in batch.facts:
         writer.set_fact(work_of(native).id, file.id, name, value)
     for work in works.values():
-        work.close_block()
+        work.close_blocks()
         writer.insert_events(work.events)
         writer.replace_events(work.replaced)
         writer.save_turns(turn.row() for turn in work.turns.values() if turn.fold.event_count)

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # tracebacks are for --debug
 
-DRAIN_EVENTS = 20_000
-"""Events between two commits of the text index while much is being read."""
+FIRST_FILES = 50
+"""The newest files are searchable before all others are read."""
+DRAIN_EVENTS = 50_000
+"""Events between two commits of the text index while much is being read; they bring the conversations alone."""
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ def _pass(
     text = TextWriter(config.home)
     try:
         pending = 0
-        for found in changed:
+        for number, found in enumerate(changed, 1):
             path = found.file.path
 
             def tell(size: int, events: int, path: str = path) -> None:
@@ -113,8 +115,8 @@ def _pass(
             if tally.cause is not None:
                 summary.problems.append((path, tally.cause))
             pending += tally.events
-            if pending >= DRAIN_EVENTS:
-                text.drain(writer.db)
+            if pending >= DRAIN_EVENTS or (number == FIRST_FILES and pending):
+                text.drain(writer.db, conversations_only=True)
                 pending = 0
         for file, harness, reason in discovery.refused:
             FileReading(writer, harness, file, config.redaction, now).refuse(reason)

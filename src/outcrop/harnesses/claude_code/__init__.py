@@ -80,7 +80,7 @@ class ClaudeCode(Harness):
 
         return ClaudeReader(identity(file), side, state)
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         """None for agents, which only their parent continues, and for sessions of the desktop program."""
         if "/" in native or native.startswith("local_"):
             return None

@@ -70,7 +70,7 @@ class Codex(Harness):
         for item in items if isinstance(items, list) else ():
             yield item if isinstance(item, dict) else {"item": item}
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         return ["codex", "resume", native]
 
 

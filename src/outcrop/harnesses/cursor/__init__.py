@@ -105,7 +105,7 @@ class Cursor(Harness):
             return Summaries(file.path)
         return ChatStore(file.path, file.role == CHAT)
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         return ["cursor-agent", "--resume", native]
 
 

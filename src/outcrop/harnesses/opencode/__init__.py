@@ -86,7 +86,7 @@ class OpenCode(Harness):
 
         return OpenCodeReader(file.native, state)
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         """None for sessions of the Go program, which cannot be told to continue one."""
         return ["opencode", "--session", native] if native.startswith("ses_") else None
 

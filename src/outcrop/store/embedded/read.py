@@ -131,7 +131,7 @@ class EmbeddedSnapshot:
 
     def turn(self, uid: bytes) -> TurnRow | None:
         row = self._one(f"SELECT {_TURN} FROM turn t JOIN session s ON s.id = t.session WHERE t.uid = ?", uid)
-        return self._turn(row) if row and self._admits(row[2]) else None
+        return self._turns([row])[0] if row and self._admits(row[2]) else None
 
     def event(self, uid: bytes) -> EventRow | None:
         row = self._one(f"SELECT {_EVENT} FROM event WHERE uid = ?", uid)
@@ -150,20 +150,22 @@ class EmbeddedSnapshot:
             for row in self._many(f"SELECT {_EVENT} FROM event WHERE id IN ({{}})", ids)
             if self._admits(row[2])
         ]
-        turns = {
-            row[0]: self._turn(row)
-            for row in self._many(
-                f"SELECT {_TURN} FROM turn t JOIN session s ON s.id = t.session WHERE t.id IN ({{}})",
-                {event.turn_id for event in events},
+        turns = self._turns(
+            list(
+                self._many(
+                    f"SELECT {_TURN} FROM turn t JOIN session s ON s.id = t.session WHERE t.id IN ({{}})",
+                    {event.turn_id for event in events},
+                )
             )
-        }
+        )
+        by_id = {turn.id: turn for turn in turns}
         sessions = {
             row[0]: self._session(row)
             for row in self._many(
                 f"SELECT {_SESSION} FROM session WHERE id IN ({{}})", {event.session_id for event in events}
             )
         }
-        return {event.id: Found(event, turns[event.turn_id], sessions[event.session_id]) for event in events}
+        return {event.id: Found(event, by_id[event.turn_id], sessions[event.session_id]) for event in events}
 
     # Lists
 
@@ -240,22 +242,18 @@ class EmbeddedSnapshot:
         return own is None
 
     def turns(self, session: int, after: int, limit: int, arrival: int) -> list[TurnRow]:
-        found = []
+        found: list[Sequence[Any]] = []
         for row in self._db.execute(
             f"SELECT {_TURN} FROM turn t JOIN session s ON s.id = t.session WHERE t.session = ? AND t.ord > ?"
             " ORDER BY t.ord",
             (session, after),
         ):
-            if row[18] > arrival:
-                turn = self._turn_then(row, arrival)
-                if turn is None:
-                    continue
-            else:
-                turn = self._turn(row)
-            found.append(turn)
+            then = row if row[18] <= arrival else self._turn_then(row, arrival)
+            if then is not None:
+                found.append(then)
             if len(found) == limit:
                 break
-        return found
+        return self._turns(found)
 
     def events(self, turn: int, after: int, limit: int, arrival: int) -> list[EventRow]:
         return [
@@ -316,10 +314,14 @@ class EmbeddedSnapshot:
         named["mode"] = MODES[_mode_code(named["mode"])]
         return SessionRow(**named)
 
-    def _turn(self, row: Sequence[Any]) -> TurnRow:
-        ends = ENDS[row[8] - 1] if row[8] else None
-        wanted = [event for event in (row[9], row[10], row[13]) if event is not None]
+    def _turns(self, found: list[Sequence[Any]]) -> list[TurnRow]:
+        """Rows of _TURN as words, their events' uids fetched together."""
+        wanted = {row[place] for row in found for place in (9, 10, 13) if row[place] is not None}
         uids: dict[int, bytes] = dict(self._many("SELECT id, uid FROM event WHERE id IN ({})", wanted))
+        return [self._turn(row, uids) for row in found]
+
+    def _turn(self, row: Sequence[Any], uids: dict[int, bytes]) -> TurnRow:
+        ends = ENDS[row[8] - 1] if row[8] else None
         user = Preview(uids[row[10]], row[11] or "", bool(row[12])) if row[10] in uids else None
         reply = None
         if ends is not None and ends.value == "final" and row[13] in uids:
@@ -341,7 +343,7 @@ class EmbeddedSnapshot:
             types=tuple(EVENT_TYPES[number] for number in rows.numbers(row[17])),
         )
 
-    def _turn_then(self, row: Sequence[Any], arrival: int) -> TurnRow | None:
+    def _turn_then(self, row: Sequence[Any], arrival: int) -> list[Any] | None:
         """A turn as it was when its later events had not arrived; None if it had none then."""
         from outcrop.turns import fold_stored
 
@@ -365,7 +367,7 @@ class EmbeddedSnapshot:
                 old[14], old[15] = preview(self.contents([found])[0].text)
         old[16] = ",".join(map(str, fold.tools))
         old[17] = ",".join(map(str, fold.types))
-        return self._turn(old)
+        return old
 
     def _event(self, row: Sequence[Any]) -> EventRow:
         return EventRow(

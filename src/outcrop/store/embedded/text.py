@@ -39,7 +39,7 @@ _ATTEMPTS = 3
 _ORDER = """CREATE TEMP TABLE text_order AS
     SELECT q.seq, q.doc FROM text_todo q LEFT JOIN event e ON e.id = q.doc LEFT JOIN session s ON s.id = e.session
     LEFT JOIN turn t ON t.id = e.turn
-    WHERE q.class < 2 ORDER BY {} s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
+    WHERE q.class <= ? ORDER BY {} s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
 """What one commit holds is read session by session, so that each block is decoded once; of more, talk comes first."""
 _QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONVERSATION_CODES} FROM event
     WHERE type <> {TYPE_CODE[EventType.UNKNOWN]} ORDER BY id"""
@@ -74,8 +74,15 @@ class TextWriter:
         self._open: dict[str, IndexWriter] = {}
         self._committed = False
 
-    def drain(self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None = None) -> int:
+    def drain(
+        self,
+        connection: sqlite3.Connection,
+        progress: Callable[[int, int], None] | None = None,
+        conversations_only: bool = False,
+    ) -> int:
         """Bring the index up to the rows; returns how many stale entries were settled.
+
+        `conversations_only` leaves the rest queued: while much is being read, talk is found first.
 
         `progress` is called with (settled, all) after each commit. Raises ResourceExhausted on a full disk,
         InternalError where the engine fails; what was not settled stays queued.
@@ -83,11 +90,12 @@ class TextWriter:
         self._prepare(connection)
         rows = TextRows(connection)
         done = 0
+        most = (0 if conversations_only else 1,)
         while True:
             connection.execute("DROP TABLE IF EXISTS temp.text_order")
-            total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class < 2").fetchone()[0])
+            total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class <= ?", most).fetchone()[0])
             at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
-            connection.execute(_ORDER.format("q.class," if total > at_once else ""))
+            connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
             at = 0
             while at < total:
                 took = self._commit(connection, rows, at, NEXT_COMMIT if self._committed else FIRST_COMMIT)
@@ -99,7 +107,8 @@ class TextWriter:
             if total == 0:
                 break
         connection.execute("DROP TABLE IF EXISTS temp.text_order")
-        self._finish(connection)
+        if not conversations_only:
+            self._finish(connection)
         return done
 
     def close(self) -> None:
