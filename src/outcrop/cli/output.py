@@ -23,6 +23,7 @@ _EXITS = {
     "invalid_id": EXIT_USAGE,
     "unsupported_event_type": EXIT_USAGE,
     "busy": EXIT_NOT_READY,
+    "backend_failure": EXIT_NOT_READY,
 }
 _UNITS = ((86400 * 365, "year"), (86400 * 30, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
 

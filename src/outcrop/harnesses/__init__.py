@@ -79,6 +79,15 @@ class SourceFile:
     parent: str | None = None
 
 
+UNLISTED: list[OSError] = []
+"""Folders that `unlisted` was told of; whoever asks a harness for its files looks here and empties it."""
+
+
+def unlisted(error: OSError) -> None:
+    """For `os.walk(onerror=…)`: a folder that cannot be listed is told of, and the others are still looked through."""
+    UNLISTED.append(error)
+
+
 class Side(Protocol):
     """Reads files that stand beside a transcript and belong to it."""
 
@@ -137,7 +146,7 @@ class Harness(Protocol):
         """Folders to look in by default, existing or not, obeying the harness's own environment variables."""
 
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
-        """The files under a root. Errors of listing are raised as OSError for the ingest to judge."""
+        """The files under a root. What cannot be listed goes to `unlisted`, or is raised as OSError for all of it."""
 
     def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
         """A fold that starts anew, or goes on from `state`."""

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from outcrop.harnesses import Container, Environment, Form, Harness, Reader, Side, SourceFile
+from outcrop.harnesses import Container, Environment, Form, Harness, Reader, Side, SourceFile, unlisted
 from outcrop.ids import text_digest
 from outcrop.model import End, Event, EventType, Fact, Item, Parsed
 
@@ -56,7 +56,7 @@ class Aider(Harness):
             return
         if not root.is_dir():
             return
-        for folder, folders, names in os.walk(root, onerror=_fail):
+        for folder, folders, names in os.walk(root, onerror=unlisted):
             deep = len(Path(folder).relative_to(root).parts) >= DEPTH
             folders[:] = [] if deep else sorted(
                 name for name in folders if not name.startswith(".") and name not in _SKIPPED
@@ -238,10 +238,6 @@ def _kind(line: str, before: str, kind: str, strict: bool) -> tuple[str, str]:
     if kind == "notice" and ended and line.startswith(_COST):
         return "notice", line.rstrip()
     return "said", line
-
-
-def _fail(error: OSError) -> None:
-    raise error
 
 
 HARNESS: Harness = Aider()

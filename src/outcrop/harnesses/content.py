@@ -6,12 +6,12 @@ of the wrong type gives no text, never an error, because formats of other progra
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from outcrop.calls import RAW
 from outcrop.harnesses import Side
+from outcrop.harnesses.jsonl import document
 
 PERSISTED_LIMIT = 8 << 20
 """Bytes of one spilled output that are read in."""
@@ -82,7 +82,7 @@ def base64_size(data: str) -> int:
 def parsed_arguments(text: str) -> Any:
     """Arguments that a harness records as JSON text: the value, or {"_raw": text} where it does not parse."""
     try:
-        return json.loads(text)
+        return document(text.encode("utf-8", "replace"))
     except ValueError:
         return {RAW: text}
 

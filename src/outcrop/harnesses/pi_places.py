@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from outcrop.harnesses import unlisted
+
 
 def expand(name: str, home: Path) -> Path:
     """A folder as a variable names it, `~` taken for the home folder."""
@@ -18,13 +20,9 @@ def files(top: str) -> Iterator[tuple[str, str, str]]:
     Raises OSError where a folder cannot be listed.
     """
     real = os.path.realpath(top).rstrip(os.sep) + os.sep
-    for folder, folders, names in os.walk(top, onerror=_fail):
+    for folder, folders, names in os.walk(top, onerror=unlisted):
         folders.sort()
         for name in sorted(names):
             path = os.path.join(folder, name)
             if not os.path.islink(path) or os.path.realpath(path).startswith(real):
                 yield folder, name, path
-
-
-def _fail(error: OSError) -> None:
-    raise error

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from outcrop.config import Config
-from outcrop.harnesses import Environment, Form, Harness, SourceFile, all_harnesses
+from outcrop.harnesses import UNLISTED, Environment, Form, Harness, SourceFile, all_harnesses
 
 A_FOLDER = "a directory stands where a file should be"
 
@@ -77,13 +77,19 @@ def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> No
             # A harness that looks for folders below takes what it may not see for absent.
             with os.scandir(root):
                 os.stat(os.path.join(root, os.curdir))
-        listed = 0
-        for listed, file in enumerate(harness.discover(source, root), 1):
+        listed = False
+        for file in harness.discover(source, root):
+            listed = True
             _stat(discovery, harness, file)
         if not listed and stat.S_ISREG(found.st_mode):
             discovery.degraded.append((source, root, "not a directory"))
     except OSError as error:
         discovery.degraded.append((source, root, reason_of(error)))
+    finally:
+        for refusal in UNLISTED:
+            place = Path(refusal.filename) if refusal.filename else root
+            discovery.degraded.append((source, place, reason_of(refusal)))
+        UNLISTED.clear()
 
 
 def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:

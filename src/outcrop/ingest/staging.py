@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-import orjson
-
 from outcrop import ids
 from outcrop.harnesses import Harness, Reader
+from outcrop.harnesses.jsonl import scalars
 from outcrop.harnesses.toolnames import Category, category
 from outcrop.ingest.redaction import Masker
 from outcrop.model import Amend, Event, EventType, Fact, Parsed
@@ -164,7 +163,7 @@ class Stager:
         self.problem(offset, line, reason, sample)
         self.batch.counts[self._version, "malformed", FAILED] += 1
         text = self._masker.mask(data.decode("utf-8", "replace"))
-        self._keep(reason, data, orjson.dumps(text.strip("\0 \r\n")), offset, line, None)
+        self._keep(reason, data, rows.encode_content(text.strip("\0 \r\n")), offset, line, None)
 
     def problem(self, offset: int, line: int, reason: str, detail: str) -> None:
         self.batch.problems.append((offset, line, reason, self._masker.mask(detail)[:200]))
@@ -174,7 +173,14 @@ class Stager:
     def _fail(self, record: dict[str, Any], offset: int, line: int, reason: str, detail: str) -> None:
         self.problem(offset, line, reason, detail)
         self.batch.counts[self._version, str(record.get("type", "?"))[:60], FAILED] += 1
-        self._keep(reason, orjson.dumps(record), orjson.dumps(self._masker.mask_value(record)), offset, line, None)
+        self._keep(
+            reason,
+            rows.encode_content(record),
+            rows.encode_content(self._masker.mask_value(record)),
+            offset,
+            line,
+            None,
+        )
 
     def _pin(self, session: str) -> None:
         self._pinned = session
@@ -218,8 +224,8 @@ class Stager:
         else:
             batch.counts[count] += 1
         if parsed.keep is not None:
-            plain = orjson.dumps(parsed.keep, default=str)
-            data = orjson.dumps(self._masker.mask_value(parsed.keep), default=str) if masked else plain
+            plain = rows.encode_content(parsed.keep)
+            data = rows.encode_content(self._masker.mask_value(parsed.keep)) if masked else plain
             self._keep(parsed.reason or "part of a record", plain, data, offset, line, key)
 
     def _event(self, event: Event, masked: bool) -> bytes:
@@ -263,6 +269,8 @@ class Stager:
             flags |= rows.PARTIAL
         if event.by_user:
             flags |= rows.BY_USER
+        if not event.text.isascii():
+            event.text = scalars(event.text)
         if masked:
             self._mask(event)
         staged = batch.events[uid] = Staged(event, uid, native, time, flags, origin)

@@ -38,6 +38,7 @@ _OUT_OF_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.E
 _SQLITE_EXHAUSTED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM}
 
 log = logging.getLogger(__name__)
+logging.getLogger("outcrop").addHandler(logging.NullHandler())  # stderr shows tracebacks only where asked for
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile
+from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile, unlisted
 
 if TYPE_CHECKING:
     from outcrop.harnesses.claude_code.fold import Identity
@@ -61,7 +61,7 @@ class ClaudeCode(Harness):
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
         if source == CLAUDE and (root / "projects").is_dir():
             root = root / "projects"
-        for folder, folders, files in os.walk(root, onerror=_raise):
+        for folder, folders, files in os.walk(root, onerror=unlisted):
             folders[:] = sorted(name for name in folders if name not in _NOT_SESSIONS)
             place = PurePath(folder).relative_to(root).parts
             for name in sorted(files):
@@ -142,10 +142,6 @@ def _cowork_file(folder: str, place: tuple[str, ...], name: str) -> SourceFile |
 
 def _expand(name: str, home: Path) -> Path:
     return home / name[1:].lstrip("/\\") if name == "~" or name.startswith(("~/", "~\\")) else Path(name)
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 HARNESS = ClaudeCode()

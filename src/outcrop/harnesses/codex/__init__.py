@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile
+from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile, unlisted
 
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?=\.|$)")
 _INDEX = "session_index.jsonl"
@@ -78,15 +78,11 @@ def _listing(folder: Path, real: str, deep: bool) -> Iterator[tuple[str, list[st
     """Folders below a folder with their file names, in order; nothing where it does not exist or leads out."""
     if not os.path.isdir(folder) or not _inside(str(folder), real):
         return
-    for place, folders, names in os.walk(folder, onerror=_fail):
+    for place, folders, names in os.walk(folder, onerror=unlisted):
         folders.sort()
         if not deep:
             folders.clear()
         yield place, names
-
-
-def _fail(error: OSError) -> None:
-    raise error
 
 
 def _inside(path: str, real: str) -> bool:

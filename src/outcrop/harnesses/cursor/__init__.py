@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from outcrop.harnesses import Container, Environment, Form, Harness, Reader, Side, SourceFile
+from outcrop.harnesses import Container, Environment, Form, Harness, Reader, Side, SourceFile, unlisted
 
 DATABASE = "cursor-sqlite"
 TRANSCRIPTS = "cursor"
@@ -121,7 +121,7 @@ def _databases(root: Path) -> Iterator[SourceFile]:
 def _transcripts(folder: Path) -> Iterator[SourceFile]:
     """Transcripts of one project. Where a session has JSON lines, its older plain text is not read."""
     found: list[tuple[str, tuple[str, ...], str]] = []
-    for place, folders, names in os.walk(folder, onerror=_fail if folder.is_dir() else None):
+    for place, folders, names in os.walk(folder, onerror=unlisted if folder.is_dir() else None):
         folders.sort()
         parts = Path(place).relative_to(folder).parts
         found += [(place, parts, name) for name in sorted(names) if name.endswith((".jsonl", ".txt"))]
@@ -162,10 +162,6 @@ def _folders(folder: Path | str) -> list[str]:
         return []
     with os.scandir(folder) as entries:
         return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-def _fail(error: OSError) -> None:
-    raise error
 
 
 HARNESS: Harness = Cursor()

@@ -38,6 +38,8 @@ SETTLES = 2048
 BLOCK_EVENTS = 64
 BLOCK_BYTES = 256 * 1024
 LEVEL = 3
+DEPTH = 200
+"""Levels of nesting that are kept as they are; the encoder ends at 254."""
 
 CONTENT_FIELDS = ("text", "arguments", "original_tool", "call_id", "exit_code", "is_error", "extra", "raw")
 
@@ -60,12 +62,25 @@ def decompress(data: bytes) -> bytes:
     return plain
 
 
-def encode_content(content: dict[str, Any]) -> bytes:
-    """One content as JSON. Keys that are not strings and integers past 64 bits become text, as no reader needs more."""
+def encode_content(content: Any) -> bytes:
+    """A JSON value as bytes, whatever a harness put into it: what JSON or UTF-8 cannot hold becomes text that they can."""
     try:
         return orjson.dumps(content)
     except TypeError:
-        return orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(_plain(content, 0))
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """The value without lone surrogates, keys that are no text, numbers past 64 bits and nesting past DEPTH."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 1 << 63):
+        return value
+    if depth >= DEPTH or not isinstance(value, dict | list | tuple):
+        return str(value).encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_plain(str(key), 0): _plain(item, depth + 1) for key, item in value.items()}
+    return [_plain(item, depth + 1) for item in value]
 
 
 def encode_block(contents: list[bytes]) -> tuple[bytes, int]:
