@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from world import World
+
+# Machines are shared and busy: how long one example takes says nothing.
+settings.register_profile("outcrop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("outcrop")
 
 
 @pytest.fixture(scope="module", params=["call", "mcp"])

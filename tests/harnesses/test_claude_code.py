@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outcrop.harnesses import Environment, Form, SourceFile
+from outcrop.harnesses import UNLISTED, Environment, Form, SourceFile
 from outcrop.harnesses.claude_code import HARNESS
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Item, Parsed, Relation
 
@@ -483,9 +483,10 @@ def test_roots_obey_the_variables() -> None:
     assert cowork == "/h/u/Library/Application Support/Claude/local-agent-mode-sessions"
 
 
-def test_a_missing_root_is_an_error_of_listing() -> None:
-    with pytest.raises(OSError):
-        list(HARNESS.discover("claude", Path("/nonexistent/projects")))
+def test_a_missing_root_is_told_of() -> None:
+    assert list(HARNESS.discover("claude", Path("/nonexistent/projects"))) == []
+    assert [error.filename for error in UNLISTED] == ["/nonexistent/projects"]
+    UNLISTED.clear()
 
 
 def test_native_ids_come_from_names_that_hold_one(tmp_path: Path) -> None:

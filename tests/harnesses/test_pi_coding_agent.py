@@ -471,7 +471,7 @@ def unlined(data: bytes) -> list[dict[str, Any]]:
 
 def stored_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: SourceFile, change: Any) -> Any:
     """(text, turn's number, title) of all stored events before and after the file is written anew."""
-    monkeypatch.setattr(harnesses, "REGISTRY", {"pi-coding-agent": "outcrop.harnesses.pi_coding_agent"})
+    monkeypatch.setattr(harnesses, "REGISTRY", {"pi-coding-agent": harnesses.REGISTRY["pi-coding-agent"]})
     home, store = tmp_path / "home", tmp_path / "store"
     folder = home / (".pi" if file.source == "pi" else ".omp") / "agent" / "sessions" / "-app"
     folder.mkdir(parents=True)

@@ -10,8 +10,8 @@ from outcrop.config import Config
 from outcrop.contracts.catalog import Catalog
 from outcrop.contracts.mcp_v1.envelope import Context
 from outcrop.errors import OutcropError
-from outcrop.harnesses import all_harnesses
-from outcrop.store import Store, open_store
+from outcrop.harnesses import REGISTRY, all_sources
+from outcrop.store import Rooted, Store, open_store
 
 
 def build(deadline: float | None = None, settings: Config | None = None, project_only: bool = False) -> Context:
@@ -25,19 +25,18 @@ def build(deadline: float | None = None, settings: Config | None = None, project
         launch_directory=_working_directory(),
         floor=_launch_project() if project_only else None,
         deadline=deadline,
+        locate=_locate,
     )
 
 
 def load_config() -> Config:
-    return config.load(known_sources=[source for harness in all_harnesses() for source in harness.sources])
+    return config.load(known_sources=all_sources())
 
 
 def catalog(settings: Config, store: Store | None = None) -> Catalog:
-    harnesses = all_harnesses()
     return Catalog(
-        harnesses={harness.name: harness.title for harness in harnesses},
-        sources=tuple(source for harness in harnesses for source in harness.sources if settings.source(source).enabled),
-        agents={harness.agent_of(source): harness.name for harness in harnesses for source in harness.sources},
+        harnesses={name: entry.title for name, entry in REGISTRY.items()},
+        sources=tuple(source for source in all_sources() if settings.source(source).enabled),
         holding=None if store is None else lambda: _sources_with_data(store),
     )
 
@@ -57,6 +56,20 @@ def _launch_project() -> str:
 
     directory = _working_directory()
     return "" if directory is None else project_of(directory)
+
+
+def _locate(path: str) -> Rooted | None:
+    """The working tree around an absolute path; the file and some folders above it may not exist any more."""
+    from outcrop.ingest.project import locate
+
+    folder = os.path.dirname(path)
+    while folder != os.path.dirname(folder) and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    place = locate(folder)
+    if place is None:
+        return None
+    canonical = os.path.join(os.path.realpath(folder), os.path.relpath(path, folder))
+    return Rooted(place.worktree, place.common_dir, os.path.relpath(canonical, place.worktree).replace(os.sep, "/"))
 
 
 def _working_directory() -> str | None:

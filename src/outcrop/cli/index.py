@@ -18,12 +18,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from outcrop.cli.context import load_config
-    from outcrop.ingest.discover import configured_sources
+    from outcrop.harnesses import all_sources
     from outcrop.ingest.pipeline import index
 
     config = load_config()
-    if args.source is not None and args.source not in configured_sources():
-        raise ConfigError(f"unknown source: {args.source} (known: {', '.join(configured_sources())})")
+    if args.source is not None and args.source not in all_sources():
+        raise ConfigError(f"unknown source: {args.source} (known: {', '.join(all_sources())})")
     with _Bar() as bar:
         summary = index(config, full=args.full, source=args.source, progress=bar.tell)
     if args.json:

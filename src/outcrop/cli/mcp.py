@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from outcrop import config
-from outcrop.harnesses import all_harnesses
+from outcrop.harnesses import all_sources
 from outcrop.servers import stdio
 from outcrop.servers.jsonrpc import Slots
 from outcrop.servers.mcp import Protocol, Toolbox
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    known = [source for harness in all_harnesses() for source in harness.sources]
+    known = all_sources()
     settings = config.load(known_sources=known)
     sources = [source for source in known if settings.source(source).enabled]
 

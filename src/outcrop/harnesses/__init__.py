@@ -19,19 +19,29 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from outcrop.model import Parsed
 
-REGISTRY: dict[str, str] = {
-    "claude-code": "outcrop.harnesses.claude_code",
-    "codex": "outcrop.harnesses.codex",
-    "opencode": "outcrop.harnesses.opencode",
-    "crush": "outcrop.harnesses.crush",
-    "cursor": "outcrop.harnesses.cursor",
-    "cline": "outcrop.harnesses.cline",
-    "aider": "outcrop.harnesses.aider",
-    "pi-coding-agent": "outcrop.harnesses.pi_coding_agent",
-    "prime-agent": "outcrop.harnesses.prime_agent",
-    "openclaw": "outcrop.harnesses.openclaw",
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    """A line of the registry: where the harness is, and the names that are needed before it is imported."""
+
+    module: str
+    title: str
+    sources: tuple[str, ...]
+
+
+REGISTRY: dict[str, Entry] = {
+    "claude-code": Entry("outcrop.harnesses.claude_code", "Claude Code", ("claude", "claude-cowork")),
+    "codex": Entry("outcrop.harnesses.codex", "Codex", ("codex",)),
+    "opencode": Entry("outcrop.harnesses.opencode", "OpenCode", ("opencode",)),
+    "crush": Entry("outcrop.harnesses.crush", "Crush", ("crush",)),
+    "cursor": Entry("outcrop.harnesses.cursor", "Cursor", ("cursor-sqlite", "cursor")),
+    "cline": Entry("outcrop.harnesses.cline", "Cline", ("cline", "roo")),
+    "aider": Entry("outcrop.harnesses.aider", "Aider", ("aider",)),
+    "pi-coding-agent": Entry("outcrop.harnesses.pi_coding_agent", "Pi", ("pi", "omp")),
+    "prime-agent": Entry("outcrop.harnesses.prime_agent", "Prime Agent", ("prime-agent", "prime-agent-subagents")),
+    "openclaw": Entry("outcrop.harnesses.openclaw", "OpenClaw", ("openclaw",)),
 }
-"""Harness name → module that holds `HARNESS`. Imported on use."""
+"""Harness name → its entry. The module holds `HARNESS` and is imported on use: servers and commands must start fast."""
 
 
 class Form(StrEnum):
@@ -180,8 +190,13 @@ class Harness(Protocol):
 
 def load(name: str) -> Harness:
     """The harness of that name. Raises KeyError for a name that the registry does not hold."""
-    harness: Harness = import_module(REGISTRY[name]).HARNESS
+    harness: Harness = import_module(REGISTRY[name].module).HARNESS
     return harness
+
+
+def all_sources() -> list[str]:
+    """The names of all sources, in the registry's order; imports no harness."""
+    return [source for entry in REGISTRY.values() for source in entry.sources]
 
 
 def all_harnesses() -> list[Harness]:

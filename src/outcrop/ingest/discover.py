@@ -53,11 +53,6 @@ def discover(config: Config, environment: Environment, only: str | None = None) 
     return discovery
 
 
-def configured_sources() -> list[str]:
-    """The names of all sources that the registry knows, in its order."""
-    return [source for harness in all_harnesses() for source in harness.sources]
-
-
 def reason_of(error: OSError) -> str:
     """Why the system refused, in words."""
     return (error.strerror or type(error).__name__).lower()
