@@ -39,6 +39,9 @@ REGISTRY: dict[str, Entry] = {
     "aider": Entry("outcrop.harnesses.aider", "Aider", ("aider",)),
     "pi-coding-agent": Entry("outcrop.harnesses.pi_coding_agent", "Pi", ("pi", "omp")),
     "prime-agent": Entry("outcrop.harnesses.prime_agent", "Prime Agent", ("prime-agent", "prime-agent-subagents")),
+    "copilot-cli": Entry("outcrop.harnesses.copilot_cli", "Copilot CLI", ("copilot-cli",)),
+    "copilot-vscode": Entry("outcrop.harnesses.copilot_vscode", "VS Code Copilot Chat", ("copilot-vscode",)),
+    "antigravity": Entry("outcrop.harnesses.antigravity", "Antigravity", ("antigravity", "antigravity-cli")),
     "openclaw": Entry("outcrop.harnesses.openclaw", "OpenClaw", ("openclaw",)),
 }
 """Harness name → its entry. The module holds `HARNESS` and is imported on use: servers and commands must start fast."""

@@ -283,6 +283,7 @@ class FileReading:
         if not self.tally.records and not self.keeps_gone:
             # Nothing that could replace the history: a file that was emptied, or is about to be written again.
             raise _Emptied(NO_RECORD if found.st_size else EMPTIED)
+        self.row.offset = self.row.offset or found.st_size
         finish_anew(self.writer, self.harness, self.row, sessions, self.keeps_gone)
         checkpoints.identify(self.row, found)
         self._save(stager)

@@ -1,0 +1,67 @@
+"""The note beside a session's log, `workspace.yaml`: a flat list of names and values, of which the title is wanted."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from outcrop.model import Fact, Item, Parsed
+
+_LINE = re.compile(r"^([A-Za-z_][\w-]*):(?:[ \t]+(.*))?$")
+
+
+def note(text: str) -> dict[str, Any]:
+    """The names and values of a flat YAML mapping; block texts are joined by line ends, all else stays text."""
+    found: dict[str, Any] = {}
+    name, block = "", False
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if block and (line.startswith(" ") or not line.strip()):
+            found[name] = f"{found[name]}\n{line.strip()}".strip("\n")
+            continue
+        match = _LINE.match(line)
+        block = False
+        if match is None:
+            continue
+        name, value = match[1], (match[2] or "").strip()
+        block = value[:1] in ("|", ">")
+        found[name] = "" if block else _scalar(value)
+    return found
+
+
+class NoteReader:
+    """The `Reader` of a note, which gives facts alone."""
+
+    def __init__(self, native: str | None) -> None:
+        self._native = native
+
+    @property
+    def session(self) -> str | None:
+        return self._native
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def feed(self, record: dict[str, Any]) -> Parsed:
+        """`name` is the title, by the user where `user_named` says so; older versions call it `summary`."""
+        title = next(
+            (value for name in ("name", "summary") if isinstance(value := record.get(name), str) and value.strip()),
+            None,
+        )
+        if title is None:
+            return Parsed("workspace", reason="names no title")
+        user = record.get("user_named") == "true" and bool(record.get("name"))
+        items: list[Item] = [Fact("title.user" if user else "title.generated", title.strip())]
+        return Parsed("workspace", items)
+
+
+def _scalar(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        try:
+            read = json.loads(value)
+        except ValueError:
+            return value[1:-1]
+        return read if isinstance(read, str) else value
+    return value
