@@ -42,6 +42,9 @@ REGISTRY: dict[str, Entry] = {
     "copilot-cli": Entry("outcrop.harnesses.copilot_cli", "Copilot CLI", ("copilot-cli",)),
     "copilot-vscode": Entry("outcrop.harnesses.copilot_vscode", "VS Code Copilot Chat", ("copilot-vscode",)),
     "antigravity": Entry("outcrop.harnesses.antigravity", "Antigravity", ("antigravity", "antigravity-cli")),
+    "kimi-cli": Entry("outcrop.harnesses.kimi_cli", "Kimi CLI", ("kimi-cli",)),
+    "kiro-cli": Entry("outcrop.harnesses.kiro_cli", "Kiro CLI", ("kiro",)),
+    "goose": Entry("outcrop.harnesses.goose", "Goose", ("goose",)),
     "openclaw": Entry("outcrop.harnesses.openclaw", "OpenClaw", ("openclaw",)),
 }
 """Harness name → its entry. The module holds `HARNESS` and is imported on use: servers and commands must start fast."""

@@ -446,6 +446,9 @@ def _amend(work: SessionWork, uid: bytes, changes: dict[str, Any]) -> None:
     meaning = (
         staged.time != time or "tool" in changes or any(changed.get(name) != content.get(name) for name in searched)
     )
+    if changes.get("cwd"):
+        place, _ = writer.place(work.id, changes["cwd"], changes.get("branch") or "")
+        writer.db.execute("UPDATE event SET place = ? WHERE id = ?", (place, id))
     writer.db.execute(
         "UPDATE event SET time = ?, flags = ?, ends = ?, tool = ?, model = ?, generator = ?, rev = rev + ?"
         " WHERE id = ?",

@@ -270,7 +270,9 @@ class FileReading:
         if self.row.id == 0:
             self.writer.save_file(self.row)
         batch: Batch = stager.take()
-        self.row.first_time = stager.first_time
+        if self.row.first_time != stager.first_time:
+            self.row.first_time = stager.first_time
+            self.writer.save_file(self.row)  # the turns of several files are ranked by it
         self.tally.records += batch.records
         self.tally.set_aside += len(batch.problems)
         self.tally.events += len(batch.events)

@@ -1,7 +1,7 @@
 """Kimi CLI (`kimi-cli`, agent tag `kimi`): the store of the Python program, and that of its successor Kimi Code.
 
-Kimi Code takes sessions of the older program over under their old id, so both sources share one identity group.
-Settings, credentials and logs lie beside the sessions: only the files named here are read.
+Kimi Code takes sessions of the older program over under their old id and goes on with them, so both stores are one
+source. Settings, credentials and logs lie beside the sessions: only the files named here are read.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ from typing import Any
 
 from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile
 
-WIRE, CODE = "kimi-cli", "kimi-code"
-
-TRANSCRIPT = "transcript"
-AGENT = "agent"
-CONTEXT = "context"
-IMPORTED = "imported"
-STATE = "state"
-AGENT_META = "agent-meta"
+TRANSCRIPT, AGENT, CONTEXT, STATE, AGENT_META = "transcript", "agent", "context", "state", "agent-meta"
+"""Roles of the older program's files."""
+CODE, CODE_AGENT, CODE_IMPORTED, CODE_STATE = "code", "code-agent", "code-imported", "code-state"
+"""Roles of Kimi Code's files: the main agent, another one, a session that was taken over, and what stands beside."""
 
 _IMPORT = "ses_"
 """What Kimi Code puts before the id of a session that it took over; its own ones are called `session_…`."""
@@ -32,29 +28,26 @@ class KimiCli(Harness):
     name = "kimi-cli"
     title = "Kimi CLI"
     agent = "kimi"
-    sources: tuple[str, ...] = (WIRE, CODE)
+    sources: tuple[str, ...] = ("kimi-cli",)
     version = 1
 
-    def group(self, source: str) -> str:
-        return WIRE
-
     def roots(self, source: str, environment: Environment) -> list[Path]:
-        """The program's own folder, the same on every platform."""
-        variable, folder = ("KIMI_SHARE_DIR", ".kimi") if source == WIRE else ("KIMI_CODE_HOME", ".kimi-code")
-        chosen = environment.variables.get(variable)
-        return [Path(chosen) if chosen else environment.home / folder]
+        """The folders of both programs, the same on every platform."""
+        places = (("KIMI_SHARE_DIR", ".kimi"), ("KIMI_CODE_HOME", ".kimi-code"))
+        chosen = ((environment.variables.get(variable), folder) for variable, folder in places)
+        return [Path(own) if own else environment.home / folder for own, folder in chosen]
 
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
         """Sessions two levels below `sessions`: a folder for each working directory, in it one for each session."""
         for bucket in _folders(root / "sessions"):
-            if source == WIRE:
-                yield from _old_contexts(bucket)
+            yield from _old_contexts(bucket, source)
             for session in _folders(bucket):
-                yield from _wire_session(session) if source == WIRE else _code_session(session)
+                agents = _folders(session / "agents")
+                yield from _code_session(session, agents, source) if agents else _wire_session(session, source)
 
     def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
         # Imported here: commands that only want the names of the sources must start fast.
-        if file.role in (STATE, AGENT_META):
+        if file.role in (STATE, AGENT_META, CODE_STATE):
             from outcrop.harnesses.kimi_cli.documents import DocumentReader
 
             return DocumentReader(file)
@@ -62,7 +55,7 @@ class KimiCli(Harness):
             from outcrop.harnesses.kimi_cli.context import ContextReader
 
             return ContextReader(file, state, side)
-        if file.source == CODE:
+        if file.role in (CODE, CODE_AGENT, CODE_IMPORTED):
             from outcrop.harnesses.kimi_cli.code import CodeReader
 
             return CodeReader(file, state, side)
@@ -70,7 +63,7 @@ class KimiCli(Harness):
 
         return WireReader(file, state, side)
 
-    def resume_command(self, native: str) -> list[str] | None:
+    def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         """None for agents, which only their parent continues."""
         return None if "/" in native else ["kimi", "--session", native]
 
@@ -82,41 +75,43 @@ def _folders(folder: Path) -> list[Path]:
         return [folder / name for name in sorted(entry.name for entry in entries if entry.is_dir())]
 
 
-def _old_contexts(bucket: Path) -> Iterator[SourceFile]:
+def _old_contexts(bucket: Path, source: str) -> Iterator[SourceFile]:
     """The first layout: a session is one file with what the model saw, unless it has a folder by now."""
     for name in sorted(os.listdir(bucket)):
         native = name.removesuffix(".jsonl")
         if native != name and not (bucket / native).is_dir() and (bucket / name).is_file():
-            yield SourceFile(str(bucket / name), WIRE, Form.LINES, CONTEXT, native)
+            yield SourceFile(str(bucket / name), source, Form.LINES, CONTEXT, native)
 
 
-def _wire_session(session: Path) -> Iterator[SourceFile]:
+def _wire_session(session: Path, source: str) -> Iterator[SourceFile]:
     native = session.name
     if (session / "wire.jsonl").is_file():
-        yield SourceFile(str(session / "wire.jsonl"), WIRE, Form.LINES, TRANSCRIPT, native)
+        yield SourceFile(str(session / "wire.jsonl"), source, Form.LINES, TRANSCRIPT, native)
     elif (session / "context.jsonl").is_file():
-        yield SourceFile(str(session / "context.jsonl"), WIRE, Form.LINES, CONTEXT, native)
+        yield SourceFile(str(session / "context.jsonl"), source, Form.LINES, CONTEXT, native)
     if (session / "state.json").is_file():
-        yield SourceFile(str(session / "state.json"), WIRE, Form.DOCUMENT, STATE, native)
+        yield SourceFile(str(session / "state.json"), source, Form.DOCUMENT, STATE, native)
     for agent in _folders(session / "subagents"):
         child = f"{native}/{agent.name}"
         if (agent / "wire.jsonl").is_file():
-            yield SourceFile(str(agent / "wire.jsonl"), WIRE, Form.LINES, AGENT, child, native)
+            yield SourceFile(str(agent / "wire.jsonl"), source, Form.LINES, AGENT, child, native)
         if (agent / "meta.json").is_file():
-            yield SourceFile(str(agent / "meta.json"), WIRE, Form.DOCUMENT, AGENT_META, child, native)
+            yield SourceFile(str(agent / "meta.json"), source, Form.DOCUMENT, AGENT_META, child, native)
 
 
-def _code_session(session: Path) -> Iterator[SourceFile]:
-    imported = session.name.startswith(_IMPORT)
+def _code_session(session: Path, agents: list[Path], source: str) -> Iterator[SourceFile]:
     native = session.name.removeprefix(_IMPORT)
     if (session / "state.json").is_file():
-        yield SourceFile(str(session / "state.json"), CODE, Form.DOCUMENT, STATE, native)
-    for agent in _folders(session / "agents"):
-        if (agent / "wire.jsonl").is_file():
-            main = agent.name == "main"
-            role = (IMPORTED if imported else TRANSCRIPT) if main else AGENT
-            child = native if main else f"{native}/{agent.name}"
-            yield SourceFile(str(agent / "wire.jsonl"), CODE, Form.LINES, role, child, None if main else native)
+        yield SourceFile(str(session / "state.json"), source, Form.DOCUMENT, CODE_STATE, native)
+    for agent in agents:
+        if not (agent / "wire.jsonl").is_file():
+            continue
+        path = str(agent / "wire.jsonl")
+        if agent.name == "main":
+            role = CODE if native == session.name else CODE_IMPORTED
+            yield SourceFile(path, source, Form.LINES, role, native)
+        else:
+            yield SourceFile(path, source, Form.LINES, CODE_AGENT, f"{native}/{agent.name}", native)
 
 
 HARNESS: Harness = KimiCli()

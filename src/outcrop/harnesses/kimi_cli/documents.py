@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from outcrop.harnesses import SourceFile
-from outcrop.harnesses.kimi_cli import AGENT_META, CODE
+from outcrop.harnesses.kimi_cli import AGENT_META, CODE_STATE
 from outcrop.harnesses.kimi_cli.values import mapping, string, time_ms
 from outcrop.model import Fact, Item, Parsed, Relation
 
@@ -32,7 +32,7 @@ class DocumentReader:
     def feed(self, record: dict[str, Any]) -> Parsed:
         if self._file.role == AGENT_META:
             items = self._agent(record)
-        elif self._file.source == CODE:
+        elif self._file.role == CODE_STATE:
             items = self._code(record)
         else:
             title = string(record, "custom_title").strip()

@@ -1,18 +1,12 @@
-"""What the readers of Kimi's files have in common: parts made into text, times, usage, and names for what has none."""
+"""What the readers of Kimi's files have in common: values of records, parts as text, times, exit codes, usage."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 from outcrop.harnesses.content import attachment_note
-from outcrop.harnesses.toolnames import canonical
-from outcrop.ids import text_digest
-from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType
-
-CAP = 512
-"""Calls and counters of one turn that are remembered."""
+from outcrop.model import ENCRYPTED_PLACEHOLDER
 
 _MEDIA = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 _EXIT = re.compile(r"(?:^|\n)Command failed with exit code: (-?\d{1,6})\.\s*$")
@@ -22,55 +16,6 @@ _USAGE = {
     "cache_write": ("input_cache_creation", "inputCacheCreation"),
     "output": ("output", "output"),
 }
-
-
-@dataclass(slots=True)
-class Names:
-    """Keys of the events of one session: by its turns, and inside a turn by what they say and a counter."""
-
-    turn: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    spill: int = 0
-    calls: dict[str, list[Any]] = field(default_factory=dict)
-    """Call id → key, tool, original spelling, number of results."""
-
-    def next_turn(self) -> None:
-        self.turn += 1
-        self.counts.clear()
-        self.spill = 0
-
-    def key(self, mark: str) -> str:
-        count = self.counts.get(mark)
-        if count is None and len(self.counts) >= CAP:
-            self.spill += 1
-            return f"{self.turn}:{mark}:+{self.spill}"
-        self.counts[mark] = (count or 0) + 1
-        return f"{self.turn}:{mark}:{count or 0}"
-
-    def said(self, kind: EventType, text: str) -> str:
-        return self.key(f"{kind}:{text_digest(text)}")
-
-    def call(self, id: str, name: str, key: str | None = None) -> list[Any]:
-        """The entry of a new call, or of one that only its result tells of."""
-        tool = canonical(name) if name else None
-        entry = [key or self.key(f"call:{id}"), tool, name if tool != name and name else None, 0]
-        if id:
-            self.calls.pop(id, None)
-            self.calls[id] = entry
-            while len(self.calls) > CAP:
-                del self.calls[next(iter(self.calls))]
-        return entry
-
-    def response(self, id: str, text: str) -> Event:
-        """The response to a call, which may not be known."""
-        entry = self.calls.get(id) or self.call(id, "")
-        count, entry[3] = entry[3], entry[3] + 1
-        key = f"out:{entry[0]}:{count}" if count else f"out:{entry[0]}"
-        return Event(key, EventType.TOOL_RESPONSE, text, tool=entry[1], original_tool=entry[2], call_id=id or None)
-
-    def state(self) -> dict[str, Any]:
-        return {"turn": self.turn, "counts": dict(self.counts), "spill": self.spill,
-                "calls": {id: list(entry) for id, entry in self.calls.items()}}  # fmt: skip
 
 
 def string(record: Any, *names: str) -> str:
@@ -108,6 +53,11 @@ def part_text(part: dict[str, Any]) -> str:
 def told(content: Any) -> str:
     """The text of a whole content."""
     return "\n".join(text for text in map(part_text, parts(content)) if text)
+
+
+def words(content: Any) -> str:
+    """The text alone: pictures are told in another way where a session was taken over."""
+    return "\n".join(text for text in (string(part, "text") for part in parts(content)) if text)
 
 
 def thought(part: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
