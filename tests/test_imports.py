@@ -97,6 +97,9 @@ OPENS_FILES = {
     "opencode.tree": "a tree of files is one place of many sessions",
     "aider": "a history file is one place of many sessions",
     "openclaw_store": "an index names the sessions of a store",
+    "hermes.files": "a home is one place of many sessions",
+    "openhands.store": "a folder of files is one place of many sessions",
+    "grok.folder": "a session's folder is one place",
     "crush": "a list of projects names the databases",
 }
 """Modules of harnesses that read files by themselves, and why: containers and lists of places."""

@@ -45,6 +45,13 @@ REGISTRY: dict[str, Entry] = {
     "kimi-cli": Entry("outcrop.harnesses.kimi_cli", "Kimi CLI", ("kimi-cli",)),
     "kiro-cli": Entry("outcrop.harnesses.kiro_cli", "Kiro CLI", ("kiro",)),
     "goose": Entry("outcrop.harnesses.goose", "Goose", ("goose",)),
+    "hermes": Entry("outcrop.harnesses.hermes", "Hermes Agent", ("hermes",)),
+    "nac": Entry("outcrop.harnesses.nac", "nac", ("nac",)),
+    "openhands": Entry("outcrop.harnesses.openhands", "OpenHands", ("openhands",)),
+    "qwen-code": Entry("outcrop.harnesses.qwen_code", "Qwen Code", ("qwen-code",)),
+    "gemini-cli": Entry("outcrop.harnesses.gemini_cli", "Gemini CLI", ("gemini-cli",)),
+    "droid": Entry("outcrop.harnesses.droid", "Droid", ("droid",)),
+    "grok": Entry("outcrop.harnesses.grok", "Grok", ("grok",)),
     "openclaw": Entry("outcrop.harnesses.openclaw", "OpenClaw", ("openclaw",)),
 }
 """Harness name → its entry. The module holds `HARNESS` and is imported on use: servers and commands must start fast."""
