@@ -10,7 +10,7 @@ import pytest
 from outcrop.cli import VERBS
 from outcrop.config import SETTINGS, SOURCE_SETTINGS
 from outcrop.contracts.catalog import Catalog
-from outcrop.contracts.mcp_v1 import TOOLS, Context, envelope
+from outcrop.contracts.mcp_v1 import TOOLS, Context, envelope, file_attention
 from outcrop.errors import CODES
 from outcrop.harnesses import REGISTRY, all_harnesses
 from outcrop.servers import jsonrpc, mcp, stdio
@@ -108,7 +108,11 @@ def test_every_error_of_the_protocol_is_documented() -> None:
 
 
 def test_every_warning_is_documented() -> None:
-    rooms = [*(ROOT / "src" / "outcrop" / "search").glob("*.py"), Path(envelope.__file__)]
+    rooms = [
+        *(ROOT / "src" / "outcrop" / "search").glob("*.py"),
+        Path(envelope.__file__),
+        Path(file_attention.__file__),
+    ]
     told = set(re.findall(r"\"([a-z]+_[a-z]+): ", "".join(path.read_text(encoding="utf-8") for path in rooms)))
     assert told == set(re.findall(r"`([a-z_]+)` \(", MCP_PAGE.partition("### Warnings")[2].partition("\n## ")[0]))
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import jsonschema
 
+from more_transcripts import Kimi, Qwen, kimi_chat, kimi_odd_name, kimi_twice, qwen_twice, written
 from transcripts import DAY, Claude, Codex, at, milliseconds, say, think, use
 
 __all__ = ["DAY", "Claude", "Codex", "Places", "Run", "World", "at", "milliseconds", "say", "think", "use"]
@@ -32,7 +33,7 @@ SHARED_ID = "5f0d6a1e-3b7c-4d2a-9e8f-1a2b3c4d5e6f"
 BROKEN_TIME = "not a time"
 
 
-Session = Claude | Codex
+Session = Claude | Codex | Kimi | Qwen
 
 
 @dataclass
@@ -275,6 +276,15 @@ SESSIONS: dict[str, Callable[[Places], Session]] = {
 }
 
 
+OTHERS: dict[str, Callable[[Places], Session]] = {
+    "ZK": lambda places: kimi_chat(places.plain),
+    "UK": lambda places: kimi_odd_name(places.plain),
+    "VK": lambda places: kimi_twice(places.plain),
+    "VQ": lambda places: qwen_twice(places.plain),
+}
+"""Sessions of other harnesses, written where they are named only."""
+
+
 @dataclass
 class Run:
     code: int
@@ -294,6 +304,8 @@ class World:
     sessions: dict[str, Session] = field(default_factory=dict)
     door: str = "mcp"
     """Where tool calls go in: `mcp`, one server that stays, or `call`, one `outcrop call` process each."""
+    launch: Path | None = None
+    """Where its processes are started; None: the home."""
     _processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     _schemas: dict[str, Any] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
@@ -314,7 +326,7 @@ class World:
         """Write the session files of these letters, all of them by default."""
         places = self.places()
         for letter in letters or SESSIONS:
-            self.sessions[letter] = SESSIONS[letter](places)
+            self.sessions[letter] = {**SESSIONS, **OTHERS}[letter](places)
             self.save(letter)
 
     def save(self, letter: str) -> Path:
@@ -347,6 +359,10 @@ class World:
                 self._git(found.repository, "worktree", "add", "-q", "-b", branch, str(place))
         return found
 
+    def at(self, launch: Path) -> World:
+        """The same world, entered from another directory. Close it when done."""
+        return World(self.folder, self.sessions, self.door, launch)
+
     def run(self, *argv: str, input: str | None = None, **variables: str) -> Run:
         """The command as a process of its own, with nothing in its environment but this world."""
         done = subprocess.run(
@@ -356,7 +372,7 @@ class World:
             text=True,
             encoding="utf-8",
             env={**self.environment, **variables},
-            cwd=self.home,
+            cwd=self.launch or self.home,
             timeout=120,
             check=False,
         )
@@ -413,7 +429,7 @@ class World:
         return self._ids[letter]
 
     def first_time(self, letter: str) -> str:
-        return min(line["timestamp"] for line in self.sessions[letter].lines if "timestamp" in line)
+        return min(written(line["timestamp"]) for line in self.sessions[letter].lines if "timestamp" in line)
 
     def turns(self, letter: str) -> list[dict[str, Any]]:
         """Every turn of a session, page by page."""
@@ -461,7 +477,7 @@ class World:
                 text=True,
                 encoding="utf-8",
                 env=self.environment,
-                cwd=self.home,
+                cwd=self.launch or self.home,
             )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -125,7 +125,7 @@ def test_C065_the_first_fault_in_order_is_told() -> None:
     assert refused("search_sessions", {"query": "", "x": 1, "n_hits": 99})["details"]["field"] == "x"
 
 
-@pytest.mark.parametrize("tool", ["search_sessions", "open", "list_sessions"])
+@pytest.mark.parametrize("tool", list(mcp_v1.TOOLS))
 @pytest.mark.parametrize("given", [None, [], ["x"], "x", 5])
 def test_C021_C022_arguments_that_are_no_object(tool: str, given: Any) -> None:
     assert refused(tool, given)["code"] == "invalid_request"
@@ -265,11 +265,11 @@ json_values = likely | st.recursive(
     max_leaves=6,
 )
 names = st.sampled_from(
-    ["query", "id", "limit", "cursor", "n_hits", "event_types", "within_id", "start_datetime", "sort"]
+    ["query", "id", "limit", "cursor", "n_hits", "event_types", "within_id", "start_datetime", "sort", "path", "tool"]
 )
 
 
-@given(st.sampled_from(["search_sessions", "open", "list_sessions"]), st.dictionaries(names, json_values, max_size=4))
+@given(st.sampled_from(list(mcp_v1.TOOLS)), st.dictionaries(names, json_values, max_size=4))
 def test_any_arguments_are_either_read_or_refused_with_an_envelope(tool: str, given: dict[str, Any]) -> None:
     begun = mcp_v1.begin(tool, given, CONTEXT, 0.0)
     if begun.rejected is None:

@@ -101,7 +101,7 @@ def test_elapsed_time_counts_from_the_arrival_of_the_frame() -> None:
 
 def test_the_published_tools_stay_small_and_strict() -> None:
     context = Context(FailingStore(StoreMissing("none")), CATALOG)
-    assert list(mcp_v1.TOOLS) == ["search_sessions", "open", "list_sessions"]
+    assert list(mcp_v1.TOOLS) == ["search_sessions", "open", "list_sessions", "file_attention"]
     listing = []
     for tool in mcp_v1.TOOLS.values():
         schema = tool.input_schema(context)
@@ -110,14 +110,14 @@ def test_the_published_tools_stay_small_and_strict() -> None:
         assert schema["additionalProperties"] is False
         listing.append([tool.name, tool.description, tool.annotations, schema, tool.output_schema])
     required = [listed[3].get("required", []) for listed in listing]
-    assert required == [["query"], [], ["start_datetime", "end_datetime"]]  # C003
-    assert len(json.dumps(listing, separators=(",", ":"))) <= 7_000
+    assert required == [["query"], [], ["start_datetime", "end_datetime"], ["path"]]  # C003
+    assert len(json.dumps(listing, separators=(",", ":"))) <= 9_000
 
 
 def test_C004_source_descriptions_name_the_sources_that_hold_data() -> None:
     catalog = Catalog(CATALOG.harnesses, CATALOG.sources, holding=lambda: ("codex",))
     context = Context(FailingStore(StoreMissing("none")), catalog)
-    for name in ("search_sessions", "list_sessions"):
+    for name in ("search_sessions", "list_sessions", "file_attention"):
         described = mcp_v1.TOOLS[name].input_schema(context)["properties"]["source"]["description"]
         assert "codex" in described
         assert "cowork" not in described

@@ -36,15 +36,16 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         "turn": ("open", {"id": turn["id"], "limit": 2}),
         "session": ("open", {"id": world.id("K")}),
         "list": ("list_sessions", {**WHOLE_DAY, "harness": "claude-code", "limit": 1}),
+        "attention": ("file_attention", {"path": "src/beam.py", "granularity": "events", "harness": "codex"}),
         "error": ("open", {"id": "session:mistyped"}),
     }
     found: dict[str, str] = {}
-    with Client(world.home, store=world.store) as client:
+    with Client(world.home, store=world.store, cwd=world.places().repository) as client:
         for name, (tool, arguments) in asked.items():
             result = client.tool(tool, arguments)
             request = fenced("json", written({"name": tool, "arguments": arguments}))
             found[name] = request + fenced("json", written(evened(result["structuredContent"], world)))
-            found[f"{name} text"] = fenced("text", result["content"][0]["text"])
+            found[f"{name} text"] = fenced("text", evened(result["content"][0]["text"], world))
     yield found
     world.close()
 

@@ -12,15 +12,17 @@ from wire import Client, call, listing, notification, request
 
 from outcrop.servers import mcp
 
-TOOLS = ["search_sessions", "open", "list_sessions"]
+TOOLS = ["search_sessions", "open", "list_sessions", "file_attention"]
 VALID: dict[str, Any] = {
     "search_sessions": {"query": "falcon"},
     "list_sessions": {"start_datetime": "2026-05-01T00:00:00Z", "end_datetime": "2026-05-02T00:00:00Z"},
+    "file_attention": {"path": "src/beam.py"},
 }
 INVALID: dict[str, Any] = {
     "search_sessions": {"query": "   "},
     "open": {"id": " nonsense "},
     "list_sessions": {"start_datetime": "yesterday", "end_datetime": "2026-05-02T00:00:00Z"},
+    "file_attention": {"path": "src/"},
 }
 META = {mcp.VERSION_KEY: mcp.STATELESS_VERSIONS[0], mcp.CAPABILITIES_KEY: {}}
 
@@ -37,7 +39,7 @@ def tools(client: Client) -> dict[str, Any]:
 
 
 def test_C001_the_tools_are_listed_with_object_schemas(tools: dict[str, Any]) -> None:
-    assert list(tools)[:3] == TOOLS
+    assert list(tools) == TOOLS
     for tool in tools.values():
         assert tool["inputSchema"]["type"] == "object"
         assert tool["description"]
@@ -51,7 +53,12 @@ def test_C002_every_tool_is_read_only(tools: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "required"),
-    [("search_sessions", ["query"]), ("open", []), ("list_sessions", ["start_datetime", "end_datetime"])],
+    [
+        ("search_sessions", ["query"]),
+        ("open", []),
+        ("list_sessions", ["start_datetime", "end_datetime"]),
+        ("file_attention", ["path"]),
+    ],
 )
 def test_C003_input_schemas_are_closed(tools: dict[str, Any], name: str, required: list[str]) -> None:
     schema = tools[name]["inputSchema"]
@@ -63,7 +70,7 @@ def test_C004_sources_are_named(client: Client, tools: dict[str, Any]) -> None:
     told = client.request("initialize", {"protocolVersion": "2025-11-25"})["result"]["instructions"]
     assert "claude" in told
     assert "codex" in told
-    for name in ("search_sessions", "list_sessions"):
+    for name in ("search_sessions", "list_sessions", "file_attention"):
         assert tools[name]["inputSchema"]["properties"]["source"]["description"]
 
 

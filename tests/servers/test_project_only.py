@@ -169,6 +169,26 @@ def test_cursors_taken_elsewhere_show_nothing_foreign(world: World, launch: tupl
     assert {row["id"] for row in rest["sessions"]} <= inside(world, letters)
 
 
+@pytest.mark.parametrize("scope", ["project", "all"])
+def test_touches_are_the_projects(world: World, launch: tuple[Client, set[str]], scope: str) -> None:
+    client, letters = launch
+    asked = {"path": str(world.places().repository / "src" / "beam.py"), "scope": scope}
+    envelope = client.tool("file_attention", asked)["structuredContent"]
+    found = {row["id"] for row in envelope["data"]["sessions"]}
+    every = {world.id(letter) for letter in ("K", "X", "Y", "W")}
+    assert found <= inside(world, letters)
+    if scope == "all":
+        assert found == every & inside(world, letters)
+        assert any(warning.startswith("project_floor:") for warning in envelope["warnings"])
+    elif letters == REPOSITORY:
+        assert found == every - {world.id("Y")}
+    else:
+        assert found == set()
+    for row in envelope["data"]["sessions"]:
+        for id in row["open"].values():
+            assert "kind" in data(client, "open", id=id)
+
+
 def test_a_page_pinned_before_later_events_is_held_too(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.write("K", "X", "Y", "Z", "D")

@@ -12,7 +12,10 @@ from tests.world import WHOLE_DAY, World
 from wire import Client
 
 NOT_DESCRIBED = {
-    "": {"request", "details"},
+    "": {"request", "details", "performance"},
+    "search_sessions": {"snippet", "open"},
+    "list_sessions": {"session"},
+    "file_attention": {"session", "event", "open", "summary", "roots"},
     "open": {"session", "turn", "event", "content", "summary", "turns", "events"},
 }
 """Names of what an output schema leaves to the goldens: what was sent, and the longest of the objects inside."""
@@ -37,6 +40,8 @@ def answers(world: World, client: Client) -> dict[str, dict[str, Any]]:
     asked = {
         "search_sessions": {"query": "beacon"},
         "list_sessions": WHOLE_DAY,
+        "file_attention sessions": {"path": "src/beam.py", "scope": "all"},
+        "file_attention events": {"path": "src/beam.py", "scope": "all", "granularity": "events"},
         "open session": {"id": world.id("K"), "limit": 1},
         "open turn": {"id": turn, "limit": 3},
         "open event": {"id": event},

@@ -18,6 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "events": ("outcrop.cli.events", "search for prompts, answers and other events"),
     "open": ("outcrop.cli.open", "show a session, a turn or an event"),
     "sessions": ("outcrop.cli.sessions", "list the sessions of a time range"),
+    "touches": ("outcrop.cli.touches", "tell which sessions read or changed a file"),
     "call": ("outcrop.cli.call", "run one MCP tool and print its envelope"),
     "mcp": ("outcrop.cli.mcp", "serve the MCP tools on standard input and output"),
     "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),

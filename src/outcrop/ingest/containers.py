@@ -13,7 +13,8 @@ from hashlib import blake2b
 from typing import Any
 
 from outcrop.harnesses import Container, Harness, SourceFile
-from outcrop.ingest.reading import FileReading, Progress, Tally, reason_of
+from outcrop.ingest.reading import FileReading, FileSide, Progress, Tally, reason_of
+from outcrop.ingest.staging import Stager
 from outcrop.store.embedded.write import FileRow, Writer
 
 SESSION = "session"
@@ -41,7 +42,7 @@ class ContainerReading(FileReading):
             self.refuse(reason_of(error))
             return self.tally
         try:
-            whole = self._sessions(container, progress)
+            whole = self._sessions(container, stamp[1], progress)
         except (OSError, sqlite3.Error) as error:
             self.refuse(reason_of(error))
             return self.tally
@@ -66,12 +67,12 @@ class ContainerReading(FileReading):
             and (row.size, row.mtime_ns) == stamp
         )
 
-    def _sessions(self, container: Container, progress: Progress | None) -> bool:
-        """Read the sessions that changed; whether all of them could be."""
+    def _sessions(self, container: Container, time_ns: int, progress: Progress | None) -> bool:
+        """Read the sessions that changed; whether all of them could be. `time_ns`: the time of the place's stamp."""
         whole = True
         present = set()
         for native, fingerprint in container.sessions():
-            reading = SessionReading(self.writer, self.harness, self.file, native, self.masker.enabled, self.now)
+            reading = SessionReading(self.writer, self.harness, self.file, native, self.masker.enabled, self.now, time_ns)
             present.add(reading.row.path)
             if reading.stands(fingerprint):
                 continue
@@ -105,12 +106,13 @@ class SessionReading(FileReading):
     keeps_gone = True
 
     def __init__(
-        self, writer: Writer, harness: Harness, place: SourceFile, native: str, masking: bool, now: int
+        self, writer: Writer, harness: Harness, place: SourceFile, native: str, masking: bool, now: int, time_ns: int
     ) -> None:
         path = f"{place.path}{NAME_MARK}{native}"
         super().__init__(writer, harness, SourceFile(path, place.source, place.form, place.role, native), masking, now)
         self.row.role = SESSION
         self._place = place
+        self._time_ns = time_ns
 
     def stands(self, fingerprint: str) -> bool:
         row = self.row
@@ -145,6 +147,12 @@ class SessionReading(FileReading):
         if progress is not None:
             progress(size, self.tally.events)
         return self.tally
+
+    def _stager(self, found: os.stat_result, state: dict[str, Any]) -> Stager:
+        """What tells no time has that of the place's files: a folder's own tells when a name in it came or went."""
+        reader = self.harness.reader(self.file, state.get("reader"), FileSide())
+        time = (self._time_ns or found.st_mtime_ns) // 1_000_000
+        return Stager(self.harness, self.file.source, reader, state, self.masker, time, self._fallback)
 
 
 def encoded(record: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""One pass over everything: list the files, read what changed, newest first, then bring the text index up to date.
+"""One pass over everything: list the files, read what changed, newest first, then derive touches and the text index.
 
 The pass holds the writer lock. A second run reads only what is new since the first; a killed run loses nothing but
 the batch that it was in.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from outcrop.config import Config
 from outcrop.errors import OutcropError
 from outcrop.harnesses import Environment, Form
+from outcrop.ingest import touching
 from outcrop.ingest.checkpoints import Verdict, judge, untouched
 from outcrop.ingest.containers import ContainerReading, is_session
 from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
@@ -147,6 +148,7 @@ def _read(writer: Writer, found: Found, masking: bool, now: int, tell: Callable[
 
 
 def _drain(text: TextWriter, writer: Writer) -> None:
+    touching.drain(writer)
     text.drain(writer.db)
     if writer.meta("first_build") != "done":
         with writer.transaction():

@@ -47,6 +47,8 @@ assistant responses; name tool_call, tool_response or reasoning in event_types t
 4. open its session id for an overview. Session and turn answers are summaries: pass limit, then next_cursor, to page \
 through them.
 list_sessions shows which sessions were active in a time window.
+file_attention tells which sessions read or changed a file, in every worktree: ask it before you change a file that \
+others may have worked on.
 Every id in an answer can be given to open. within_id narrows a search to one session or turn.
 
 """

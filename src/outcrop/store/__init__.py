@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from outcrop.model import Content, EventRow, SessionRow, TurnRow
 
@@ -41,6 +41,57 @@ class Found:
     event: EventRow
     turn: TurnRow
     session: SessionRow
+
+
+@dataclass(slots=True, frozen=True)
+class Rooted:
+    """A path inside a working tree: the tree's root, the project that it belongs to, and the path below the root."""
+
+    worktree: str
+    project: str
+    tail: str
+
+
+@dataclass(slots=True, frozen=True)
+class TouchQuery:
+    """Which touches of a file to find: of all paths that end in `tail`, by whole components. Times in UTC ms.
+
+    An absolute tail is one path. `project` None: of any project. `tool` is compared without case. At most `most`
+    touches, the newest, are looked at.
+    """
+
+    tail: str
+    project: str | None = None
+    start: int | None = None
+    end: int | None = None
+    tool: str | None = None
+    harness: str | None = None
+    source: str | None = None
+    mutations_only: bool = False
+    most: int = 2_000
+
+
+class Touched(NamedTuple):
+    """One event that touched a file. `event` and `session` are row ids; `root` None: unknown.
+
+    `effects` are some of read, change, create, delete, rename, unknown; `match` is path_suffix or shell_path.
+    """
+
+    event: int
+    session: int
+    time: int
+    tool: str | None
+    effects: tuple[str, ...]
+    match: str
+    root: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class TouchScan:
+    """Touches, newest first; `truncated`: there are older ones that nobody looked at."""
+
+    touches: list[Touched]
+    truncated: bool
 
 
 class Snapshot(Protocol):
@@ -94,6 +145,18 @@ class Snapshot(Protocol):
 
     def edges(self, row: SessionRow | TurnRow) -> tuple[bytes | None, bytes | None]:
         """uid of the first and last turn of a session, or of the first and last event of a turn."""
+
+    def touches(self, query: TouchQuery) -> TouchScan:
+        """Who touched a file."""
+
+    def actions(self, events: Sequence[int]) -> dict[int, str]:
+        """The head of what touching calls were given, by row id of the event."""
+
+    def root_of(self, path: str) -> Rooted | None:
+        """The deepest working tree ever seen that contains an absolute path, whether or not it still exists."""
+
+    def touches_waiting(self) -> float | None:
+        """The share of the events whose touches are known; None where that is all of them (but for a live trickle)."""
 
 
 class Store(Protocol):

@@ -1,4 +1,4 @@
-"""The MCP retrieval contract, version 1: three tools as functions from arguments to envelope.
+"""The MCP retrieval contract, version 1: four tools as functions from arguments to envelope.
 
 `call` is all that a command needs. A server that admits calls uses `begin` first: bad arguments are answered at once,
 without a place in the queue (ruling 24).
@@ -10,14 +10,16 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from outcrop.contracts.mcp_v1 import list_sessions, open, search_sessions, text
+from outcrop.contracts.mcp_v1 import file_attention, list_sessions, open, search_sessions, text
 from outcrop.contracts.mcp_v1.envelope import Context, classify, failure, success
 from outcrop.contracts.mcp_v1.tool import Tool
 from outcrop.errors import Cancelled, DeadlineExceeded, InvalidRequest, OutcropError
 
 __all__ = ["TOOLS", "Call", "Context", "Tool", "begin", "call", "text"]
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (search_sessions.TOOL, open.TOOL, list_sessions.TOOL)}
+TOOLS: dict[str, Tool] = {
+    tool.name: tool for tool in (search_sessions.TOOL, open.TOOL, list_sessions.TOOL, file_attention.TOOL)
+}
 """In the order of `tools/list`."""
 
 

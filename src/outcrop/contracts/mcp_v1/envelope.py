@@ -25,7 +25,7 @@ from outcrop.errors import (
     ResourceExhausted,
     StoreMissing,
 )
-from outcrop.store import Snapshot, Store
+from outcrop.store import Rooted, Snapshot, Store
 
 ERROR_SCHEMA = "moraine.mcp.error.v1"
 NOTHING_INDEXED = "coverage_partial: nothing is indexed yet; run `outcrop index`"
@@ -47,7 +47,8 @@ class Context:
 
     `cancelled` is asked between the steps of a call. `deadline` is on the clock of `time.monotonic`.
     `launch_directory` is the client's, None where it is unknown. `floor` is the project that every tool is held to;
-    None: the whole history (ruling 30).
+    None: the whole history (ruling 30). `locate` finds the working tree that an absolute path lies in, as the file
+    system is now.
     """
 
     store: Store
@@ -57,6 +58,7 @@ class Context:
     floor: str | None = None
     cancelled: Callable[[], bool] | None = None
     deadline: float | None = None
+    locate: Callable[[str], Rooted | None] | None = None
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """The history as this caller may see it. Raises what `Store.snapshot` raises."""

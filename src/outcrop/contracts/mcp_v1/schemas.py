@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from outcrop.contracts.mcp_v1.arguments import MAX_CURSOR
-from outcrop.contracts.mcp_v1.envelope import ERROR_SCHEMA, Context, schema_version
+from outcrop.contracts.mcp_v1.envelope import Context, schema_version
 from outcrop.model import EVENT_TYPES, EventType
 
 Schema = dict[str, Any]
@@ -24,6 +24,10 @@ OPEN = (
 )
 LIST_SESSIONS = (
     "List sessions that were active in a time range, newest first. Metadata only: pass open.session_id to `open`."
+)
+FILE_ATTENTION = (
+    "Which sessions read or changed a file, in the main checkout and every worktree, newest first. Pass "
+    "open.event_id, turn_id or session_id to `open`."
 )
 
 _TEXT: Schema = {"type": "string"}
@@ -56,12 +60,10 @@ SEARCH_SESSIONS_DATA = _exactly(
     **_COUNTS,
     results=_list(
         _exactly(
-            "rank score id",
+            "rank score id snippet open",
             event=_exactly("id type timestamp ordinal terminal"),
             turn=_exactly("id ordinal completed event_count"),
             session=_exactly("id title source harness started_at updated_at completed"),
-            snippet=_exactly("text truncated"),
-            open=_exactly("event_id turn_id session_id"),
         )
     ),
 )
@@ -70,11 +72,7 @@ LIST_SESSIONS_DATA = _exactly(
     **_COUNTS,
     sessions=_list(
         _exactly(
-            "rank id",
-            session=_exactly(
-                "id title display_label source harness started_at updated_at completed turn_count event_count mode"
-                " session_slug session_summary"
-            ),
+            "rank id session",
             open=_exactly("session_id"),
         )
     ),
@@ -99,6 +97,22 @@ OPEN_DATA: Schema = {
     ]
 }
 """Of what can be opened the three forms and their ways on; the objects inside are the longest of all to describe."""
+
+FILE_ATTENTION_DATA: Schema = {
+    "type": "object",
+    "required": [
+        *("path", "tail", "tail_is_absolute", "stripped_root", "scope", "granularity", "summary", "roots"),
+        *_COUNTS,
+    ],
+    "minProperties": 12,
+    "maxProperties": 12,
+    "properties": {
+        **_COUNTS,
+        "sessions": _list(_exactly("rank id session open")),
+        "events": _list(_exactly("rank id event open")),
+    },
+}
+"""Either `sessions` or `events` is the twelfth field, as the granularity says."""
 
 
 def search_sessions_input(context: Context) -> Schema:
@@ -135,7 +149,7 @@ def list_sessions_input(context: Context) -> Schema:
             "start_datetime": {**datetime, "description": "Inclusive; RFC 3339 with offset or Z."},
             "end_datetime": {**datetime, "description": "Exclusive."},
             "mode": _choice("web_search", "mcp_internal", "tool_calling", "chat"),
-            **_filters(context),
+            **_filters(context, told=True),
             "sort": {**_choice("desc", "asc"), "default": "desc"},
             "limit": _integer(context.max_results, min(20, context.max_results)),
             "cursor": _text("next_cursor, with the same filter and sort.", maxLength=MAX_CURSOR),
@@ -145,21 +159,34 @@ def list_sessions_input(context: Context) -> Schema:
     )
 
 
+def file_attention_input(context: Context) -> Schema:
+    return _input(
+        {
+            "path": {**_TEXT, "description": "A file, absolute or relative to the launch directory."},
+            "scope": {**_choice("project", "all"), "default": "project"},
+            "granularity": {**_choice("sessions", "events"), "default": "sessions"},
+            "start_datetime": _either(_TEXT),
+            "end_datetime": _either(_TEXT),
+            "tool": _text("A tool's name."),
+            **_filters(context, told=True),
+            "mutations_only": {**_either({"type": "boolean"}), "description": "Leave out mere reading."},
+            "limit": _integer(context.max_results, context.max_results),
+        },
+        "path",
+    )
+
+
 def output(tool: str, data: Schema) -> Schema:
     """Either a success with this data, or an error. Both have six fields and no more."""
     success: Schema = {"schema_version": {"const": schema_version(tool)}, "data": data}
     # The third field, `details`, is there where there is something to say.
     told: Schema = {"type": "object", "required": ["code", "message"], "maxProperties": 3}
-    failure: Schema = {"schema_version": {"const": ERROR_SCHEMA}, "error": told}
+    failure: Schema = {"error": told}
     return {
         "type": "object",
         "required": ["schema_version", "tool", "request", "warnings", "performance"],
         "maxProperties": 6,
-        "properties": {
-            "tool": {"const": tool},
-            "warnings": _list(_TEXT),
-            "performance": _exactly("elapsed_ms"),
-        },
+        "properties": {"tool": {"const": tool}},
         "oneOf": [
             {"required": ["data"], "properties": success},
             {"required": ["error"], "properties": failure},
@@ -172,11 +199,12 @@ def _input(properties: Schema, *required: str) -> Schema:
     return {**schema, "required": list(required)} if required else schema
 
 
-def _filters(context: Context) -> Schema:
-    harnesses = ", ".join(sorted(context.catalog.harnesses))
+def _filters(context: Context, *, told: bool = False) -> Schema:
+    """`told`: another tool of the list names every harness already."""
+    harnesses = ", ".join(sorted(context.catalog.harnesses)) or "none known"
     sources = ", ".join(sorted(set(context.catalog.sources_with_data())))
     return {
-        "harness": _text(f"Exact filter: {harnesses or 'none known'}."),
+        "harness": _text("Exact filter, as in search_sessions." if told else f"Exact filter: {harnesses}."),
         "source": _text(f"Exact filter; with data: {sources or 'none yet'}."),
     }
 

@@ -67,6 +67,35 @@ def _list(request: dict[str, Any], data: dict[str, Any]) -> list[str]:
     return lines + _more(data)
 
 
+def _attention(request: dict[str, Any], data: dict[str, Any]) -> list[str]:
+    summary = data["summary"]
+    touches, sessions = summary["total_touches"], summary["distinct_sessions"]
+    whose = "this project" if data["scope"] == "project" else "all projects"
+    lines = [
+        f"{touches} touch{'' if touches == 1 else 'es'} of {data['tail']} in {sessions}"
+        f" session{'' if sessions == 1 else 's'} of {whose}"
+    ]
+    lines += [f"root {root['root']}: {root['touch_count']}" for root in data["roots"]]
+    if summary["ambiguous"]:
+        lines.append("more than one working tree: these may be different files")
+    for row in data.get("sessions", ()):
+        session = row["session"]
+        lines.append(
+            f"{row['rank']}. {session['harness']} {session['first_touch']} to {session['last_touch']},"
+            f" {session['touch_count']} by {', '.join(session['tools']) or 'a tool without a name'}"
+        )
+        lines.append(f"   {row['open']['session_id']}, last {row['open']['event_id']} in {row['open']['turn_id']}")
+    for row in data.get("events", ()):
+        event = row["event"]
+        root = event["worktree_root"] or "unknown root"
+        lines.append(f"{row['rank']}. {event['tool_name']} {event['timestamp']} {event['harness']} in {root}")
+        lines.append(f"   {' '.join(event['action_preview'].split())}")
+        lines.append(f"   {row['id']} in {row['open']['turn_id']} of {row['open']['session_id']}")
+    if data["truncated"]:
+        lines.append("there are more: raise limit or narrow the time")
+    return lines
+
+
 def _open(request: dict[str, Any], data: dict[str, Any]) -> list[str]:
     kinds: dict[str, Callable[[dict[str, Any]], list[str]]] = {"session": _session, "turn": _turn, "event": _event}
     lines = kinds[data["kind"]](data)
@@ -148,4 +177,5 @@ _TOOLS: dict[str, Callable[[dict[str, Any], dict[str, Any]], list[str]]] = {
     "search_sessions": _search,
     "open": _open,
     "list_sessions": _list,
+    "file_attention": _attention,
 }

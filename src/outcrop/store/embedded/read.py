@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from outcrop.errors import StoreMissing
 from outcrop.model import ENDS, EVENT_TYPES, Content, EventRow, Preview, SessionRow, TurnRow
-from outcrop.store import Found, SessionQuery
-from outcrop.store.embedded import rows
-from outcrop.store.embedded.coverage import coverage
+from outcrop.store import Found, Rooted, SessionQuery, TouchQuery, TouchScan
+from outcrop.store.embedded import rows, touches
+from outcrop.store.embedded.coverage import TRICKLE, coverage
 from outcrop.store.embedded.database import database_path, engine_errors, open_for_reading
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class EmbeddedSnapshot:
         self._db = connection
         self._floor = "" if project is None else " AND id IN (SELECT session FROM place WHERE project = ?)"
         self._project = () if project is None else (project,)
+        self._only = project
         self.admitted: frozenset[int] | None = None
         """Row ids of the sessions that this snapshot holds; None: all."""
         if project is not None:
@@ -305,6 +306,21 @@ class EmbeddedSnapshot:
             for order in ("ASC", "DESC")
         ]
         return _uid(ends[0]), _uid(ends[1])
+
+    # Touched files
+
+    def touches(self, query: TouchQuery) -> TouchScan:
+        return touches.scan(self._db, query, self._only)
+
+    def actions(self, events: Sequence[int]) -> dict[int, str]:
+        return touches.actions(self._db, events)
+
+    def root_of(self, path: str) -> Rooted | None:
+        return touches.root_of(self._db, path)
+
+    def touches_waiting(self) -> float | None:
+        behind, newest = touches.waiting(self._db)
+        return None if behind <= TRICKLE else 1 - behind / newest
 
     # Rows into words
 
