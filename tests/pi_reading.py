@@ -1,4 +1,4 @@
-"""Pi's family in tests: records through a reader with cuts anywhere, and the turns that its events make.
+"""Pi's family in tests: the turns that its events make, whose ids they bear, and what they are held to.
 
 Shared by the tests of pi, prime-agent and OpenClaw, whose files have one format.
 """
@@ -12,58 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from facts import CORPUS, FOLDER, Turn, records
-from outcrop.harnesses import Harness, Reader, SourceFile
-from outcrop.model import END_CODE, ENDS, TYPE_CODE, Amend, Event, EventType, Fact, Parsed
+from outcrop.harnesses import Harness, SourceFile
+from outcrop.model import END_CODE, ENDS, TYPE_CODE, Event, EventType, Parsed
 from outcrop.store.embedded import rows
 from outcrop.turns import TurnFold
-
-FIXTURES = Path(__file__).parent / "fixtures"
-
-
-class Beside:
-    """Reads files beside a transcript, as the ingest does."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        if not Path(path).is_file() or not Path(path).resolve().is_relative_to(Path(inside).resolve()):
-            return None
-        return Path(path).read_bytes()[:limit].decode("utf-8", "replace")
-
-
-def read(
-    harness: Harness, file: SourceFile, rows_: list[dict[str, Any]], cuts: frozenset[int] = frozenset()
-) -> list[Parsed]:
-    """All records through the reader, which starts anew from its state at each cut."""
-    reader: Reader = harness.reader(file, None, Beside())
-    parsed = []
-    for number, row in enumerate(rows_):
-        if number in cuts:
-            reader = harness.reader(file, json.loads(json.dumps(reader.state())), Beside())
-        parsed.append(reader.feed(row))
-        assert parsed[-1].items or parsed[-1].reason, row
-    return parsed
+from reading import FIXTURES, Beside, events, facts_of, read
 
 
 def whole(harness: Harness, file: SourceFile) -> list[Parsed]:
     return read(harness, file, list(records(Path(file.path))))
-
-
-def events(parsed: list[Parsed], *types: EventType) -> list[Event]:
-    """Events as they stand in the end, with later amendments in them."""
-    found: dict[str, Event] = {}
-    for one in parsed:
-        for item in one.items:
-            if isinstance(item, Event):
-                assert item.key not in found, "keys are unique"
-                found[item.key] = item
-            elif isinstance(item, Amend):
-                for name, value in item.changes.items():
-                    setattr(found[item.key], name, value)
-    return [event for event in found.values() if not types or event.type in types]
-
-
-def told(parsed: list[Parsed]) -> dict[str, Any]:
-    """The last value of each fact."""
-    return {item.name: item.value for one in parsed for item in one.items if isinstance(item, Fact)}
 
 
 def turns(parsed: list[Parsed]) -> list[tuple[Turn, str | None]]:
@@ -130,7 +87,7 @@ def hold(harness: Harness, one: dict[str, Any], file: SourceFile) -> None:
     known = [time for time in times if time is not None]
     assert len(known) == len(times)
     assert (min(known), max(known)) == (one["first_time"], one["last_time"])
-    facts = told(parsed)
+    facts = facts_of(parsed)
     title = facts.get("title.user") or facts.get("title.generated")
     assert (facts.get("parent"), facts.get("relation"), title) == (one["parent"], one["relation"], one["title"])
     reader = harness.reader(file, None, Beside())

@@ -122,8 +122,8 @@ class Amend:
     """A later record changes an event that was already emitted: same id, stepped `rev`.
 
     `changes` maps names of `Event` fields to new values (text, time, tool, exit_code, is_error, ends, superseded,
-    partial, model, generator, arguments, cwd); `extra` is merged, everything else replaced. Of a key that does not exist
-    nothing comes.
+    partial, model, generator, arguments, cwd); `extra` is merged, everything else replaced. Of a key that does not
+    exist nothing comes.
     """
 
     key: str

@@ -227,3 +227,30 @@ def test_bounds_of_a_time_range(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_output_that_cannot_be_written_is_an_error(world: World) -> None:
+    for words in (["--help"], ["--version"], ["events", "beacon"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "outcrop", *words],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=world.environment,
+                check=False,
+            )
+        assert done.returncode == 4, words
+        assert done.stderr.startswith("outcrop: error: "), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_closed_standard_output_is_no_crash(world: World) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m outcrop events beacon >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**world.environment, "PATH": "/bin:/usr/bin"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
-from harness_turns import Told, events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, Harness, SourceFile
 from outcrop.harnesses.aider import HARNESS, HISTORY, AiderReader, local_time
 from outcrop.model import Event, EventType, Parsed
+from reading import NoSide, Told, events_of, facts_of, turns_of
 
 TESTS = Path(__file__).parent.parent
 FIXTURE = TESTS / "fixtures" / "aider" / HISTORY
@@ -25,11 +25,6 @@ FACTS = [
     {"name": path.stem, **json.loads(path.read_text(encoding="utf-8"))}
     for path in sorted((Path(__file__).parent / "facts" / "aider").glob("*.json"))
 ]
-
-
-class NoSide:
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
-from harness_turns import events_of, turns_of
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile
 from outcrop.harnesses.antigravity import COMMAND_LINE, EDITOR, HARNESS, StepReader
 from outcrop.model import Amend, Event, EventType, Parsed
+from reading import events_of, turns_of
 
 TESTS = Path(__file__).parent.parent
 DATA = TESTS / "fixtures" / "antigravity" / "gemini"

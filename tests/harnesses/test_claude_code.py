@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from outcrop.harnesses import UNLISTED, Environment, Form, SourceFile
 from outcrop.harnesses.claude_code import HARNESS
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Item, Parsed, Relation
+from reading import NoSide
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "claude-code"
 PROJECTS = FIXTURES / "home" / ".claude" / "projects"
@@ -28,11 +29,6 @@ class Folder:
         if "tool-results" not in path or "/tool-results" not in inside:
             return None
         return (Path(inside) / Path(path).name).read_text(encoding="utf-8")[:limit]
-
-
-class NoSide:
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 def files(source: str = "claude", root: Path = PROJECTS) -> dict[str, SourceFile]:

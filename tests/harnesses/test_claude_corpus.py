@@ -14,18 +14,12 @@ from facts import CORPUS, needs_corpus, records
 from outcrop.harnesses import Form, SourceFile
 from outcrop.harnesses.claude_code import HARNESS
 from outcrop.model import Event, EventType, Parsed
+from reading import NoSide
 
 KNOWN_UNKNOWN: set[str] = set()
 """Kinds of the corpus that the adapter does not understand: none."""
 
 pytestmark = needs_corpus
-
-
-class NoSide:
-    """Nothing stands beside the corpus files."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 def corpus_files() -> list[SourceFile]:

@@ -11,22 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import hashed
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile
 from outcrop.harnesses.cline import HARNESS
 from outcrop.model import End, Event, EventType, Parsed
+from reading import Beside, events_of, facts_of, turns_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "cline"
 FACTS = [
     {"name": path.stem, **json.loads(path.read_text(encoding="utf-8"))}
     for path in sorted((Path(__file__).parent / "facts" / "cline").glob("*.json"))
 ]
-
-
-class Beside:
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        where = Path(path)
-        return where.read_text(encoding="utf-8") if where.is_file() and where.is_relative_to(inside) else None
 
 
 def source(name: str) -> SourceFile:

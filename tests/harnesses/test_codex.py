@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile, load
 from outcrop.harnesses.codex import HARNESS
 from outcrop.harnesses.codex.reader import _HANDLERS
-from outcrop.harnesses.codex.records import iso_ms, output, uuid7_ms
+from outcrop.harnesses.codex.records import output, uuid7_ms
+from outcrop.harnesses.moments import iso_ms
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Parsed, Relation
+from reading import NoSide
 
 HOME = Path(__file__).parent.parent / "fixtures" / "codex" / "home"
 PARENT = "01a19b7c-a680-7001-8000-000000000001"
@@ -29,13 +31,6 @@ OLD = "9cd28a74-0000-4000-8000-000000000001"
 RESUMED = "613a9a68-0000-4000-8000-000000000002"
 BARE = "5973b6c0-94b8-487b-a530-2aeb6098ae0e"
 DOCUMENT = "0b7a1a52-1111-4222-8333-444455556666"
-
-
-class NoSide:
-    """Nothing stands beside a rollout."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 def reader(native: str | None = None, state: dict[str, Any] | None = None, path: str = "/r/rollout.jsonl") -> Reader:

@@ -17,6 +17,7 @@ from facts import CORPUS, facts, needs_corpus, records
 from outcrop.harnesses import SourceFile
 from outcrop.harnesses.codex import HARNESS
 from outcrop.model import Amend, Event, EventType, Parsed
+from reading import NoSide
 
 pytestmark = needs_corpus
 
@@ -25,13 +26,6 @@ FACTS = facts("codex")
 
 def name(told: dict[str, Any]) -> str:
     return str(told["name"])
-
-
-class NoSide:
-    """Nothing stands beside a rollout."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 def source(told: dict[str, Any]) -> SourceFile:

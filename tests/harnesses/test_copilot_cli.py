@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile
 from outcrop.harnesses.copilot_cli import HARNESS
 from outcrop.harnesses.copilot_cli.reader import _HANDLERS, _NOISE, CopilotReader, spelled
 from outcrop.harnesses.copilot_cli.workspace import note
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Parsed, Relation
+from reading import NoSide, events_of, facts_of, turns_of
 
 TESTS = Path(__file__).parent.parent
 HOME = TESTS / "fixtures" / "copilot-cli" / "home"
@@ -27,11 +27,6 @@ FACTS = [
     {"name": path.stem, **json.loads(path.read_text(encoding="utf-8"))}
     for path in sorted((Path(__file__).parent / "facts" / "copilot-cli").glob("*.json"))
 ]
-
-
-class NoSide:
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import hashed
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, Harness, SourceFile
 from outcrop.harnesses.copilot_vscode import HARNESS
 from outcrop.harnesses.copilot_vscode.changes import replayed
 from outcrop.harnesses.copilot_vscode.reader import workspace_folder
 from outcrop.harnesses.copilot_vscode.records import tree_text
 from outcrop.model import Event, EventType, Parsed
+from reading import events_of, facts_of, turns_of
 
 TESTS = Path(__file__).parent.parent
 USER = TESTS / "fixtures" / "copilot-vscode" / "User"

@@ -12,23 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reading
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.charm import in_order, time_ms
 from outcrop.harnesses.crush import HARNESS
 from outcrop.harnesses.opencode import HARNESS as OPENCODE
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, Fact, Parsed, Relation
+from reading import NoSide
 
 SQL = Path(__file__).parent.parent / "fixtures" / "crush" / "crush.sql"
 BOAT = "11111111-0000-4000-8000-000000000001"
 AGENT = "m2$$c9"
 TITLE = f"title-{BOAT}"
-
-
-class NoSide:
-    """Nothing stands beside a session."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 @pytest.fixture
@@ -47,29 +42,16 @@ def place(project: Path) -> SourceFile:
 
 
 def records(project: Path, native: str) -> list[dict[str, Any]]:
-    container = HARNESS.container(place(project))
-    try:
-        return list(container.records(native))
-    finally:
-        container.close()
+    return reading.records_of(HARNESS, place(project), native)
 
 
 def listed(project: Path) -> dict[str, str]:
-    container = HARNESS.container(place(project))
-    try:
-        return dict(container.sessions())
-    finally:
-        container.close()
+    return reading.listed(HARNESS, place(project))
 
 
 def fold(rows: list[dict[str, Any]], native: str | None = None) -> list[Parsed]:
     file = SourceFile("/place#x", "crush", Form.CONTAINER, "session", native)
-    reader, parsed = HARNESS.reader(file, None, NoSide()), []
-    for row in rows:
-        parsed.append(reader.feed(row))
-        assert parsed[-1].items or parsed[-1].reason, row
-        reader = HARNESS.reader(file, json.loads(json.dumps(reader.state())), NoSide())
-    return parsed
+    return reading.read(HARNESS, file, rows, frozenset(range(len(rows))), NoSide())
 
 
 def events(parsed: list[Parsed]) -> dict[str, Event]:

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile
 from outcrop.harnesses.cursor import DATABASE, HARNESS, TRANSCRIPTS
 from outcrop.harnesses.cursor.composer import ComposerReader
 from outcrop.harnesses.cursor.values import moment, prompt_of, result_of, rich_text, tool_of
 from outcrop.harnesses.toolnames import Category, category
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Parsed, Relation
+from reading import Beside, events_of, facts_of, turns_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "cursor"
 HOME = FIXTURES / "home"
@@ -34,14 +34,6 @@ PLAIN = "c3c3c3c3-0000-4000-8000-000000000003"
 LIGHTS = "d4d4d4d4-0000-4000-8000-000000000004"
 GHOST = "e5e5e5e5-0000-4000-8000-000000000005"
 OLD = "f6f6f6f6-0000-4000-8000-000000000006"
-
-
-class Beside:
-    """Files beside a transcript, as the ingest reads them."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        where = Path(path)
-        return where.read_text(encoding="utf-8")[:limit] if where.is_file() and where.is_relative_to(inside) else None
 
 
 def source(native: str) -> SourceFile:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from facts import CORPUS, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Form, SourceFile
 from outcrop.harnesses.cursor import DATABASE, HARNESS, TRANSCRIPTS
 from outcrop.model import EventType, Parsed
+from reading import NoSide, events_of, facts_of, turns_of
 
 pytestmark = needs_corpus
 
@@ -25,11 +25,6 @@ FACTS = [{"name": path.stem, **json.loads(path.read_text(encoding="utf-8"))} for
 PUBLISHED = "misc-fixtures/eric-tramel__moraine/fixtures/cursor"
 UNKNOWN = {"schema_drift": 1}
 """Blocks that no reader of Cursor knows: one was made up by the author of that file."""
-
-
-class NoSide:
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat_reading import FIXTURES, Beside, events, found, hold, known_facts, read, rows_of, session_of, turns
 from facts import CORPUS, needs_corpus
-from harness_turns import facts_of
 from outcrop.harnesses import Environment, SourceFile
 from outcrop.harnesses.droid import HARNESS
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
+from reading import FIXTURES, Beside, events, facts_of, found, hold, known_facts, read, rows_of, session_of, turns
 
 HOME = FIXTURES / "droid" / "home"
 FILES = found(HARNESS, HOME)

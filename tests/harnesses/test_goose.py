@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reading
 from facts import CORPUS, FOLDER, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.goose import HARNESS
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
-from pi_reading import Beside
+from reading import Beside, events_of, facts_of, turns_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "goose"
 FACTS = [{"name": path.stem, **json.loads(path.read_text("utf-8"))} for path in sorted((FOLDER / "goose").glob("*"))]
@@ -40,13 +40,11 @@ def place(data: Path) -> SourceFile:
 
 
 def records(data: Path, native: str) -> list[dict[str, Any]]:
-    with closing(HARNESS.container(place(data))) as container:
-        return list(container.records(native))
+    return reading.records_of(HARNESS, place(data), native)
 
 
 def listed(data: Path) -> dict[str, str]:
-    with closing(HARNESS.container(place(data))) as container:
-        return dict(container.sessions())
+    return reading.listed(HARNESS, place(data))
 
 
 def fold(rows: list[dict[str, Any]], native: str, cuts: bool = True) -> list[Parsed]:

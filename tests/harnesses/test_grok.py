@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat_reading import FIXTURES, Beside, events, found, hold, known_facts, read, rows_of, session_of, turns
 from facts import CORPUS, needs_corpus
-from harness_turns import facts_of
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.grok import HARNESS
 from outcrop.ingest.containers import ContainerReading
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
 from outcrop.store.embedded import rows as flags_of
 from outcrop.store.embedded.write import Writer
+from reading import FIXTURES, Beside, events, facts_of, found, hold, known_facts, read, rows_of, session_of, turns
 
 HOME = FIXTURES / "grok" / "home"
 FILES = found(HARNESS, HOME)

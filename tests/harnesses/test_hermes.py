@@ -14,25 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reading
 from facts import CORPUS, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, SourceFile, jsonl
 from outcrop.harnesses.hermes import HARNESS
 from outcrop.harnesses.hermes.messages import content_of, copies, keyed, time_ms
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Parsed, Relation
+from reading import events_of, facts_of, read_twice, turns_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "hermes"
 FACTS = sorted((Path(__file__).parent / "facts" / "hermes").glob("*.json"))
 PIER, LONG, NEXT = "20260601_080000_pier", "20260601_090000_long", "20260601_090100_next"
 SIDE, HELP, ANEW = "20260601_090200_side", "20260601_090300_help", "20260601_090400_anew"
 SNAPSHOT, CHAT = "20260403_153620_5a3e", "20260601_100000_chat"
-
-
-class NoSide:
-    """Nothing stands beside a session."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 @pytest.fixture(autouse=True)
@@ -60,30 +54,15 @@ def place(root: Path) -> SourceFile:
 
 
 def listed(root: Path) -> dict[str, str]:
-    container = HARNESS.container(place(root))
-    try:
-        return dict(container.sessions())
-    finally:
-        container.close()
+    return reading.listed(HARNESS, place(root))
 
 
 def records(root: Path, native: str) -> list[dict[str, Any]]:
-    container = HARNESS.container(place(root))
-    try:
-        return list(container.records(native))
-    finally:
-        container.close()
+    return reading.records_of(HARNESS, place(root), native)
 
 
 def fold(rows: list[dict[str, Any]], file: SourceFile) -> list[Parsed]:
-    """Read records with the state put away after each, which must give what one uncut reading gives."""
-    reader, whole, parsed = HARNESS.reader(file, None, NoSide()), HARNESS.reader(file, None, NoSide()), []
-    for row in rows:
-        parsed.append(reader.feed(row))
-        assert repr(whole.feed(row)) == repr(parsed[-1])
-        assert parsed[-1].items or parsed[-1].reason, row
-        reader = HARNESS.reader(file, json.loads(json.dumps(reader.state())), NoSide())
-    return parsed
+    return read_twice(HARNESS, file, rows)
 
 
 def read(root: Path, native: str) -> list[Parsed]:

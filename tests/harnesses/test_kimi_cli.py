@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import CORPUS, FOLDER, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.kimi_cli import HARNESS
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Parsed, Relation
-from pi_reading import Beside
+from reading import events_of, facts_of, read_named, turns_of
 
 HOMES = Path(__file__).parent.parent / "fixtures" / "kimi-cli"
 WIRE, CODE = HOMES / "kimi", HOMES / "kimi-code"
@@ -45,14 +44,7 @@ def rows_of(file: SourceFile) -> list[dict[str, Any]]:
 
 
 def fold(file: SourceFile, rows: list[dict[str, Any]], cuts: frozenset[int] = frozenset()) -> list[Parsed]:
-    reader, parsed = HARNESS.reader(file, None, Beside()), []
-    for place, row in enumerate(rows):
-        if place in cuts:
-            reader = HARNESS.reader(file, json.loads(json.dumps(reader.state())), Beside())
-        parsed.append(reader.feed(row))
-        assert parsed[-1].items or parsed[-1].reason, row
-    assert reader.session == file.native
-    return parsed
+    return read_named(HARNESS, file, rows, cuts)
 
 
 def read(native: str, role: str = "transcript") -> list[Parsed]:

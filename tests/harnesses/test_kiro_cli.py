@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import CORPUS, FOLDER, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.kiro_cli import HARNESS
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
-from pi_reading import Beside
+from reading import events_of, facts_of, read_named, turns_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "kiro-cli"
 FACTS = [{"name": path.stem, **json.loads(path.read_text("utf-8"))} for path in sorted((FOLDER / "kiro-cli").glob("*"))]
@@ -51,14 +50,7 @@ def rows_of(file: SourceFile) -> list[dict[str, Any]]:
 
 
 def fold(file: SourceFile, rows: list[dict[str, Any]], cuts: frozenset[int] = frozenset()) -> list[Parsed]:
-    reader, parsed = HARNESS.reader(file, None, Beside()), []
-    for place, row in enumerate(rows):
-        if place in cuts:
-            reader = HARNESS.reader(file, json.loads(json.dumps(reader.state())), Beside())
-        parsed.append(reader.feed(row))
-        assert parsed[-1].items or parsed[-1].reason, row
-    assert reader.session == file.native
-    return parsed
+    return read_named(HARNESS, file, rows, cuts)
 
 
 def read(home: Path, role: str, native: str) -> list[Parsed]:

@@ -11,23 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reading
 from facts import CORPUS, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.nac import HARNESS
 from outcrop.harnesses.nac.reader import time_ms
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
+from reading import events_of, facts_of, read_twice, turns_of
 
 SQL = Path(__file__).parent.parent / "fixtures" / "nac" / "store.sql"
 FACTS = sorted((Path(__file__).parent / "facts" / "nac").glob("*.json"))
 DUNE, FORK, FAR, WORKER = "s-dune", "s-fork", "s-far", "s-dune:worker:w1"
-
-
-class NoSide:
-    """Nothing stands beside a session."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 def made(folder: Path, sql: Path) -> Path:
@@ -48,31 +42,16 @@ def place(root: Path) -> SourceFile:
 
 
 def listed(root: Path) -> dict[str, str]:
-    container = HARNESS.container(place(root))
-    try:
-        return dict(container.sessions())
-    finally:
-        container.close()
+    return reading.listed(HARNESS, place(root))
 
 
 def records(root: Path, native: str) -> list[dict[str, Any]]:
-    container = HARNESS.container(place(root))
-    try:
-        return list(container.records(native))
-    finally:
-        container.close()
+    return reading.records_of(HARNESS, place(root), native)
 
 
 def fold(rows: list[dict[str, Any]], native: str) -> list[Parsed]:
-    """Read records with the state put away after each, which must give what one uncut reading gives."""
     file = SourceFile("/store.db#x", "nac", Form.CONTAINER, "session", native)
-    reader, whole, parsed = HARNESS.reader(file, None, NoSide()), HARNESS.reader(file, None, NoSide()), []
-    for row in rows:
-        parsed.append(reader.feed(row))
-        assert repr(whole.feed(row)) == repr(parsed[-1])
-        assert parsed[-1].items or parsed[-1].reason, row
-        reader = HARNESS.reader(file, json.loads(json.dumps(reader.state())), NoSide())
-    return parsed
+    return read_twice(HARNESS, file, rows)
 
 
 def read(root: Path, native: str) -> list[Parsed]:

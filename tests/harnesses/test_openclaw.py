@@ -18,7 +18,8 @@ from facts import CORPUS, needs_corpus, records
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.openclaw import HARNESS, transcript
 from outcrop.model import Event, EventType, Fact, Relation
-from pi_reading import FIXTURES, Beside, events, hold, known_facts, read, turns, whole
+from pi_reading import hold, known_facts, turns, whole
+from reading import FIXTURES, Beside, events, read
 
 ROOT = FIXTURES / "openclaw"
 FILES = "5d1c7a60-0001-4b00-8000-000000000001"

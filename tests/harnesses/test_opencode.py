@@ -24,17 +24,11 @@ from outcrop.harnesses.opencode.parts import HANDLERS as PARTS
 from outcrop.ingest.containers import ContainerReading
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Parsed, Relation
 from outcrop.store.embedded.write import Writer
+from reading import NoSide
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "opencode"
 MAIN, CHILD, UNDO = "ses_main00000001", "ses_child0000001", "ses_undo00000001"
 CORE, EMPTY, TREE = "ses_core00000001", "ses_empty0000001", "ses_treeOnly0001"
-
-
-class NoSide:
-    """Nothing stands beside a session."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 @pytest.fixture

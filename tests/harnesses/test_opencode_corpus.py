@@ -22,6 +22,7 @@ from outcrop.harnesses.crush import HARNESS as CRUSH
 from outcrop.harnesses.opencode import HARNESS as OPENCODE
 from outcrop.model import END_CODE, ENDS, TYPE_CODE, Event, EventType, Fact, Parsed
 from outcrop.turns import TurnFold
+from reading import NoSide
 
 CORPUS = Path(os.environ.get("OUTCROP_CORPUS", "/nonexistent"))
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -38,13 +39,6 @@ ROOTS = [
 ]
 
 needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="OUTCROP_CORPUS does not name the corpus")
-
-
-class NoSide:
-    """Nothing stands beside a session."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 def harness_of(path: Path) -> Harness:

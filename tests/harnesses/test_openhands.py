@@ -14,23 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
-from harness_turns import events_of, facts_of, turns_of
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.openhands import HARNESS
 from outcrop.harnesses.openhands.values import zone_of
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
+from reading import events_of, facts_of, read_twice, turns_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "openhands"
 FACTS = sorted((Path(__file__).parent / "facts" / "openhands").glob("*.json"))
 CRANE, CHILD = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
 FORKED, SERVER = "00000000000000000000000000000002", "sessions/5f5f5f5f"
-
-
-class NoSide:
-    """Nothing stands beside a conversation."""
-
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
 
 
 @pytest.fixture(autouse=True)
@@ -66,14 +59,7 @@ def listed(root: Path, role: str = "conversations") -> dict[str, str]:
 
 
 def fold(rows: list[dict[str, Any]], file: SourceFile) -> list[Parsed]:
-    """Read records with the state put away after each, which must give what one uncut reading gives."""
-    reader, whole, parsed = HARNESS.reader(file, None, NoSide()), HARNESS.reader(file, None, NoSide()), []
-    for row in rows:
-        parsed.append(reader.feed(row))
-        assert repr(whole.feed(row)) == repr(parsed[-1])
-        assert parsed[-1].items or parsed[-1].reason, row
-        reader = HARNESS.reader(file, json.loads(json.dumps(reader.state())), NoSide())
-    return parsed
+    return read_twice(HARNESS, file, rows)
 
 
 def read(root: Path, native: str) -> list[Parsed]:

@@ -18,14 +18,17 @@ from hypothesis import strategies as st
 from facts import CORPUS, needs_corpus, records
 from outcrop import config, harnesses
 from outcrop.harnesses import Environment, Harness, SourceFile
+from outcrop.harnesses.moments import time_ms
 from outcrop.harnesses.pi_coding_agent import HARNESS
 from outcrop.harnesses.pi_entries import PRIME_ENTRIES
 from outcrop.harnesses.pi_messages import ROLES, SKIPPED
-from outcrop.harnesses.pi_values import content_text, exit_code, named_id, result_paths, time_ms, usage
+from outcrop.harnesses.pi_values import content_text, exit_code, named_id, result_paths, usage
 from outcrop.ingest import pipeline
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Relation
 from outcrop.store.embedded.write import Writer
-from pi_reading import FIXTURES, events, hold, known_facts, read, told, turns, whole
+from pi_reading import hold, known_facts, turns, whole
+from reading import FIXTURES, NoSide, events, read
+from reading import facts_of as told
 
 ROOT = FIXTURES / "pi-coding-agent"
 MAIN = "0a9c1f3e-0001-4a00-8000-000000000001"
@@ -430,7 +433,7 @@ def test_blocks_that_are_rare() -> None:
 
 
 def test_a_file_without_a_header_goes_by_its_name() -> None:
-    reader = HARNESS.reader(NONE, None, NoFiles())
+    reader = HARNESS.reader(NONE, None, NoSide())
     reader.feed(user("hi"))
     assert reader.session == "hint"
     reader.feed({**HEADER, "id": "other"})
@@ -497,11 +500,6 @@ def stored_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: SourceFi
 # Properties
 
 
-class NoFiles:
-    def text(self, path: str, inside: str, limit: int) -> str | None:
-        return None
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.sets(st.integers(0, 30)))
 def test_reading_cut_anywhere_gives_the_same_items(name: str, cuts: set[int]) -> None:
@@ -563,7 +561,7 @@ def odd_records(draw: st.DrawFn) -> dict[str, Any]:
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]], module: str) -> None:
     harness = harnesses.import_module(f"outcrop.harnesses.{module}").HARNESS
     for before in ([], [HEADER], [HEADER, user("go"), said(call("bash"))]):
-        reader = harness.reader(NONE, None, NoFiles())
+        reader = harness.reader(NONE, None, NoSide())
         for row in [*before, *rows]:
             one = reader.feed(row)
             assert one.items or one.reason

@@ -17,7 +17,9 @@ from facts import CORPUS, needs_corpus, records
 from outcrop.harnesses import Environment, SourceFile
 from outcrop.harnesses.prime_agent import HARNESS
 from outcrop.model import End, Event, EventType, Relation
-from pi_reading import FIXTURES, events, hold, known_facts, read, told, turns, whole
+from pi_reading import hold, known_facts, turns, whole
+from reading import FIXTURES, events, read
+from reading import facts_of as told
 
 ROOT = FIXTURES / "prime-agent"
 PARENT = "019a4b10-0000-7000-8000-00000000000a"

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat_reading import FIXTURES, Beside, events, found, hold, known_facts, read, rows_of, session_of, turns
 from facts import CORPUS, needs_corpus
-from harness_turns import facts_of
 from outcrop.harnesses import Environment, Form, SourceFile, jsonl
 from outcrop.harnesses.qwen_code import HARNESS
 from outcrop.harnesses.qwen_code.system import SUBTYPES
 from outcrop.model import End, Event, EventType, Fact, Parsed, Relation
+from reading import FIXTURES, Beside, events, facts_of, found, hold, known_facts, read, rows_of, session_of, turns
 
 HOME = FIXTURES / "qwen-code" / "home"
 FILES = found(HARNESS, HOME)

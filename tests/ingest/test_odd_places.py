@@ -51,3 +51,25 @@ def test_a_folder_that_does_not_list_hides_no_other(small_world: World) -> None:
     assert [source["missing"] for source in small_world.run("status", "--json").json["sources"]] == [0]
     closed.chmod(0o700)
     assert plainly(small_world, "index").err == ""
+
+
+def test_a_number_that_is_no_time_of_any_agent_is_no_time(small_world: World) -> None:
+    """Ruling 22: an unusable time inherits the one before it, and is never the epoch."""
+    made, path = transcript(small_world, "E")
+    for line in made.lines[1:2]:
+        line["timestamp"] = 1.5
+    path.write_text("".join(json.dumps(line) + "\n" for line in made.lines), encoding="utf-8")
+    small_world.index()
+    [(row, _, _, events)] = projection(small_world.store).values()
+    assert row["started_at"].startswith("2026-05-01")
+    assert events[1][0]["timestamp"] == events[0][0]["timestamp"]
+
+
+def test_a_root_in_two_spellings_is_listed_once(small_world: World) -> None:
+    transcript(small_world, "E")
+    root = small_world.home / ".claude" / "projects"
+    small_world.store.mkdir()
+    (small_world.store / "config.toml").write_text(
+        f'[sources.claude]\nroots = ["{root}", "{root}/", "{root}/../projects"]\n'
+    )
+    assert small_world.run("index", "--json").json["files"] == 1

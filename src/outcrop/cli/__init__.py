@@ -50,10 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        # The reader has seen enough. Whatever is still buffered must not fail once more at exit.
+    except OSError as error:
+        # Whatever is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+        if isinstance(error, BrokenPipeError):
+            return EXIT_OK  # the reader has seen enough
+        _report(str(error), debug)
+        return EXIT_IO
 
 
 def _run(verb: str, words: list[str], debug: bool) -> int:

@@ -83,7 +83,7 @@ def _visible(match: re.Match[str]) -> str:
 class Ink:
     """Emphasis on a stream, or none."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
         self.on = _colour(stream)
 
     def bold(self, text: str) -> str:
@@ -96,13 +96,18 @@ class Ink:
         return f"\x1b[{code}m{text}\x1b[0m" if self.on else text
 
 
-def _colour(stream: TextIO) -> bool:
+def _colour(stream: TextIO | None) -> bool:
     """NO_COLOR before CLICOLOR_FORCE and FORCE_COLOR before the terminal before CLICOLOR=0."""
     if os.environ.get("NO_COLOR"):
         return False
     if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
         return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb" and os.environ.get("CLICOLOR") != "0"
+    return (
+        stream is not None
+        and stream.isatty()
+        and os.environ.get("TERM") != "dumb"
+        and os.environ.get("CLICOLOR") != "0"
+    )
 
 
 def moment(text: str, now: datetime | None = None) -> str:

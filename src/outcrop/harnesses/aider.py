@@ -11,11 +11,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from outcrop.harnesses import Container, Environment, Form, Harness, Reader, Side, SourceFile, unlisted
+from outcrop.harnesses.moments import clock_ms
 from outcrop.ids import text_digest
 from outcrop.model import End, Event, EventType, Fact, Item, Parsed
 
@@ -184,10 +184,7 @@ class AiderReader:
 
 def local_time(text: str) -> int | None:
     """UTC ms of a start, which Aider writes in the machine's zone without naming it."""
-    try:
-        return int(datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S").timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return None
+    return clock_ms(text.strip(), "%Y-%m-%d %H:%M:%S")
 
 
 def _runs(text: str) -> Iterator[tuple[str, list[str]]]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
-from outcrop.harnesses import jsonl, sqlite
+from outcrop.harnesses import jsonl, moments, sqlite
 from outcrop.harnesses.content import attachment_note, base64_size, parsed_arguments
+from outcrop.harnesses.json_values import string
 from outcrop.harnesses.toolnames import canonical
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
 
@@ -79,13 +79,13 @@ def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows with each one of results right behind the row of its calls: inside a second nothing else tells."""
     ordered: list[dict[str, Any]] = []
     for row in rows:
-        answers = {_text(one, "tool_call_id") for one in _of_type(row, "tool_result")} - {""}
+        answers = {string(one, "tool_call_id") for one in _of_type(row, "tool_result")} - {""}
         place = len(ordered)
         while answers and place and ordered[place - 1].get("created_at") == row.get("created_at"):
-            if answers & {_text(one, "id") for one in _of_type(ordered[place - 1], "tool_call")}:
+            if answers & {string(one, "id") for one in _of_type(ordered[place - 1], "tool_call")}:
                 break
             place -= 1
-        called = place and answers & {_text(one, "id") for one in _of_type(ordered[place - 1], "tool_call")}
+        called = place and answers & {string(one, "id") for one in _of_type(ordered[place - 1], "tool_call")}
         ordered.insert(place if called else len(ordered), row)
     return ordered
 
@@ -116,7 +116,7 @@ class CharmReader:
         if record.get("record") == "charm/session":
             items = self._session(record)
             return Parsed("session", items, None if items else "names the session")
-        role, id = _text(record, "role"), _text(record, "id")
+        role, id = string(record, "role"), string(record, "id")
         kind = f"message/{role or '?'}"
         parts = record.get("parts")
         if not isinstance(parts, list) or not id:
@@ -125,15 +125,15 @@ class CharmReader:
         return Parsed(kind, found, None if found else "says nothing yet", keep or None)
 
     def _session(self, record: dict[str, Any]) -> list[Item]:
-        id, parent = _text(record, "id"), _text(record, "parent_session_id")
+        id, parent = string(record, "id"), string(record, "parent_session_id")
         self._native = self._native or id or None
-        self._cwd = _text(record, "cwd") or None
-        self._summary = _text(record, "summary_message_id") or None
+        self._cwd = string(record, "cwd") or None
+        self._summary = string(record, "summary_message_id") or None
         found: list[Item] = []
         created = time_ms(record.get("created_at"))
         if created is not None:
             found.append(Fact("created", created))
-        title = _text(record, "title").strip()
+        title = string(record, "title").strip()
         if title and title not in _NO_TITLE:
             found.append(Fact("title.generated", title))
         if parent:
@@ -146,14 +146,14 @@ class CharmReader:
         self, record: dict[str, Any], id: str, role: str, parts: list[Any]
     ) -> tuple[list[Item], dict[str, Any]]:
         self._time = time_ms(record.get("created_at"))
-        self._model = (_text(record, "model") or None) if role == "assistant" else None
+        self._model = (string(record, "model") or None) if role == "assistant" else None
         self._counts = {}
         summary = role == "assistant" and (id == self._summary or record.get("is_summary_message") == 1)
         found: list[Item] = []
         keep: dict[str, Any] = {}
         opened = False
         for part in parts:
-            kind = _text(part, "type") if isinstance(part, dict) else ""
+            kind = string(part, "type") if isinstance(part, dict) else ""
             data = part.get("data") if isinstance(part, dict) else None
             if not isinstance(data, dict):
                 kind = ""
@@ -188,7 +188,7 @@ class CharmReader:
         return Event(key, kind, said, self._time, cwd=self._cwd, generator=self._model, **more)
 
     def _said(self, id: str, role: str, data: Any, summary: bool) -> Event | None:
-        said = _text(data, "text")
+        said = string(data, "text")
         if not said:
             return None
         if role == "user":
@@ -200,7 +200,7 @@ class CharmReader:
         return self._event(self._key(id, "text"), kind, said, model=self._model)
 
     def _reasoning(self, id: str, data: Any, summary: bool) -> list[Item]:
-        said = _text(data, "thinking")
+        said = string(data, "thinking")
         sealed = {name: data[name] for name in ("signature", "thought_signature", "responses_data") if data.get(name)}
         if not said and not sealed:
             return []
@@ -210,7 +210,7 @@ class CharmReader:
         return [event]
 
     def _call(self, id: str, data: Any) -> Event:
-        name, call = _text(data, "name"), _text(data, "id")
+        name, call = string(data, "name"), string(data, "id")
         tool = canonical(_own(name)) if name else None
         original = name if name and name != tool else None
         key = f"{id}:call:{call}" if call else self._key(id, "call")
@@ -223,13 +223,13 @@ class CharmReader:
         return event
 
     def _result(self, id: str, data: Any, keep: dict[str, Any]) -> Event:
-        call = _text(data, "tool_call_id")
-        name = _text(data, "name")
+        call = string(data, "tool_call_id")
+        name = string(data, "name")
         known = self._calls.get(call) or [canonical(_own(name)) if name else None, None]
-        said = _text(data, "content")
-        payload = _text(data, "data")
+        said = string(data, "content")
+        payload = string(data, "data")
         if payload:
-            note = f"[{_text(data, 'mime_type') or 'data of unknown type'}, {base64_size(payload)} bytes]"
+            note = f"[{string(data, 'mime_type') or 'data of unknown type'}, {base64_size(payload)} bytes]"
             said = "\n".join(filter(None, (said, note)))
         key = f"{id}:result:{call}" if call else self._key(id, "result")
         event = self._event(key, EventType.TOOL_RESPONSE, said, tool=known[0], original_tool=known[1])
@@ -238,7 +238,7 @@ class CharmReader:
         event.exit_code = int(stated[1]) if stated else None
         failed = data.get("is_error")
         event.is_error = (failed or bool(event.exit_code)) if isinstance(failed, bool) else None
-        metadata = _text(data, "metadata")
+        metadata = string(data, "metadata")
         if metadata:
             keep[call or key] = metadata
         return event
@@ -247,8 +247,8 @@ class CharmReader:
         """The end of an answer; those of prompts and results only say that they are whole."""
         if role != "assistant":
             return []
-        reason = _text(data, "reason")
-        said = ": ".join(filter(None, (_text(data, "message"), _text(data, "details"))))
+        reason = string(data, "reason")
+        said = ": ".join(filter(None, (string(data, "message"), string(data, "details"))))
         event = self._event(f"{id}:finish", EventType.RUNTIME, said)
         event.time = time_ms(data.get("time")) or time_ms(record.get("finished_at")) or self._time
         event.extra = {"finish": reason} | ({"provider": record["provider"]} if record.get("provider") else {})
@@ -257,12 +257,12 @@ class CharmReader:
         return [event]
 
     def _attachment(self, id: str, kind: str, data: Any) -> Event:
-        path, mime = _text(data, "Path"), _text(data, "MIMEType")
+        path, mime = string(data, "Path"), string(data, "MIMEType")
         if kind == "image_url":
             note = attachment_note({"type": "image", "url": data.get("url")})
         else:
             noun = "image" if mime.startswith("image/") else "document"
-            note = f"[{noun} {mime or 'of unknown type'}, {base64_size(_text(data, 'Data'))} bytes]"
+            note = f"[{noun} {mime or 'of unknown type'}, {base64_size(string(data, 'Data'))} bytes]"
         event = self._event(self._key(id, kind), EventType.SYSTEM, f"{note} {path}".strip())
         event.extra = {"paths": [path]} if path else None
         return event
@@ -271,8 +271,8 @@ class CharmReader:
         """A command that the user ran."""
         key, code = self._key(id, "shell"), data.get("exit_code")
         call = self._event(key, EventType.TOOL_CALL, "", tool="shell", by_user=True)
-        call.arguments = {"command": _text(data, "command")}
-        answer = self._event(f"{key}:out", EventType.TOOL_RESPONSE, _text(data, "output"), tool="shell", by_user=True)
+        call.arguments = {"command": string(data, "command")}
+        answer = self._event(f"{key}:out", EventType.TOOL_RESPONSE, string(data, "output"), tool="shell", by_user=True)
         answer.exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
         answer.is_error = answer.exit_code != 0 if answer.exit_code is not None else None
         # A turn that had ended before has still ended.
@@ -281,17 +281,8 @@ class CharmReader:
 
 
 def time_ms(value: Any) -> int | None:
-    """UTC ms of seconds, milliseconds or a date in text (UTC where it names no zone); None for what is none."""
-    if isinstance(value, str):
-        try:
-            parsed = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-        zoned = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
-        return int(zoned.timestamp() * 1000)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
-        return None
-    return int(value * 1000) if value < 1e11 else int(value)
+    """UTC ms of seconds, milliseconds or a date in text (UTC where it names no zone), cut; None for what is none."""
+    return moments.time_ms(value, int)
 
 
 def _own(name: str) -> str:
@@ -318,8 +309,3 @@ def _of_type(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
         return []
     return [part["data"] for part in parts
             if isinstance(part, dict) and part.get("type") == kind and isinstance(part.get("data"), dict)]  # fmt: skip
-
-
-def _text(record: Any, name: str) -> str:
-    value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, str) else ""

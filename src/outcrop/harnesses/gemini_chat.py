@@ -7,8 +7,7 @@ written again, whole, whenever it changes: what is new in it gives events, what 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from outcrop.harnesses import SourceFile, jsonl
@@ -24,18 +23,10 @@ from outcrop.harnesses.google_parts import (
     text_of,
     usage,
 )
-from outcrop.harnesses.json_values import (
-    arguments,
-    bound,
-    digest,
-    object_of,
-    objects,
-    rest,
-    some,
-    string,
-    strings,
-    time_ms,
-)
+from outcrop.harnesses.json_values import arguments, bound, digest, object_of, objects, rest, some, string, strings
+from outcrop.harnesses.memory import kept, recalled
+from outcrop.harnesses.moments import time_ms
+from outcrop.harnesses.outcomes import GENERATED
 from outcrop.harnesses.toolnames import canonical
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Item, Parsed, Relation
@@ -54,9 +45,6 @@ _USAGE = "$usage"
 """Under which name the digest of a message's token counts stands among those of its events."""
 _FOR_ITSELF = "skill-extraction-"
 """How ids of sessions begin that the program runs to learn from others."""
-_GENERATED = frozenset(
-    {EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE}
-)
 
 
 def records(document: Any) -> Iterable[dict[str, Any]]:
@@ -104,16 +92,11 @@ class Memory:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-_NAMES = tuple(slot.name for slot in fields(Memory))
-_FRESH = Memory()
-
-
 class ChatReader:
     """The `Reader` of a chat of either form. `cwd` is the project's folder, where the file's place tells it."""
 
     def __init__(self, file: SourceFile, state: dict[str, Any] | None, cwd: str | None = None) -> None:
-        known = {name: deepcopy(value) for name, value in (state or {}).items() if name in _NAMES}
-        self.memory = Memory(**known)
+        self.memory = recalled(Memory, state)
         self.memory.cwd = self.memory.cwd or cwd
         self._file = file
         self._time: int | None = None
@@ -125,8 +108,7 @@ class ChatReader:
         return self.memory.native
 
     def state(self) -> dict[str, Any]:
-        kept = {name: getattr(self.memory, name) for name in _NAMES}
-        return {name: deepcopy(value) for name, value in kept.items() if value != getattr(_FRESH, name)}
+        return kept(self.memory)
 
     def feed(self, record: dict[str, Any]) -> Parsed:
         kind = string(record, "type") or string(record, "role") or ("" if "id" in record else HEADER)
@@ -416,7 +398,7 @@ class ChatReader:
         m = self.memory
         key = f"{self._message}:{name}" if name else self._message
         event = Event(key, kind, text, self._time, turn=m.turn, cwd=m.cwd, **more)
-        if kind in _GENERATED:
+        if kind in GENERATED:
             event.generator = more.get("model") or m.model
         return event
 

@@ -16,7 +16,7 @@ import orjson
 
 from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile
 from outcrop.harnesses.json_values import object_of
-from outcrop.harnesses.pi_places import expand, files
+from outcrop.harnesses.places import expand, files
 
 _CHATS, _MARKER, _PROJECTS = "chats", ".project_root", "projects.json"
 _MARKER_LIMIT, _PROJECTS_LIMIT = 16 * 1024, 1024 * 1024

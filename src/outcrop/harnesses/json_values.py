@@ -1,4 +1,4 @@
-"""Single values out of other programs' JSON: texts, objects, times, and short names for what a record means.
+"""Single values out of other programs' JSON: texts, objects, and short names for what a record means.
 
 Nothing here remembers anything. A value of a wrong type gives an empty answer, never an error.
 """
@@ -6,7 +6,6 @@ Nothing here remembers anything. A value of a wrong type gives an empty answer, 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -14,11 +13,6 @@ import orjson
 
 from outcrop.calls import RAW
 from outcrop.harnesses.content import parsed_arguments
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EARLIEST = 10**11
-"""Numbers below are seconds: as milliseconds they would lie before 1973."""
-_LATEST = 10**14
 
 
 def string(record: Any, name: str) -> str:
@@ -41,21 +35,6 @@ def objects(value: Any) -> list[dict[str, Any]]:
 def strings(value: Any) -> list[str]:
     """The texts of a list that say something; nothing for any other value."""
     return [item for item in value if isinstance(item, str) and item] if isinstance(value, list) else []
-
-
-def time_ms(value: Any) -> int | None:
-    """UTC ms of an ISO time (one without a zone is taken as UTC) or of a number of ms or seconds."""
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return round((moment - _EPOCH).total_seconds() * 1000)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < _LATEST:
-        return None
-    return round(value * 1000) if value < _EARLIEST else round(value)
 
 
 def arguments(value: Any) -> Any:

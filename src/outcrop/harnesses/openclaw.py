@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.harnesses import Container, Environment, Form, Harness, Reader, Side, SourceFile
-from outcrop.harnesses.pi_places import expand
+from outcrop.harnesses.places import expand
 
 _LEGACY = (".clawdbot", ".moldbot", ".moltbot")
 _DATABASE = "openclaw-agent.sqlite"

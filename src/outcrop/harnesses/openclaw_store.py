@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from outcrop.harnesses import jsonl, sqlite
-from outcrop.harnesses.pi_values import string
+from outcrop.harnesses.json_values import string
 from outcrop.model import Fact, Item, Parsed, Relation
 
 _TABLE = "transcript_events"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from outcrop.harnesses import Environment, Harness, Reader, Side, SourceFile
-from outcrop.harnesses.pi_places import expand, files
+from outcrop.harnesses.places import expand, files
 
 PI = "pi"
 OMP = "omp"

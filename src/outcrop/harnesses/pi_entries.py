@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from outcrop.harnesses.json_values import string
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.harnesses.pi_messages import injected, prompt, summary
-from outcrop.harnesses.pi_tree import Handler, Outcome, PiReader, title
-from outcrop.harnesses.pi_values import content_text, rest, string, usage
+from outcrop.harnesses.pi_tree import Handler, PiReader, title
+from outcrop.harnesses.pi_values import content_text, rest, usage
 from outcrop.ids import text_digest
 from outcrop.model import End, EventType, Fact, Item
 

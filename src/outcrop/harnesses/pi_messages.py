@@ -10,8 +10,10 @@ from typing import Any
 
 from outcrop.harnesses.content import content_text as plain_text
 from outcrop.harnesses.content import parsed_arguments
-from outcrop.harnesses.pi_tree import Handler, Outcome, PiReader, tool_calls
-from outcrop.harnesses.pi_values import content_text, exit_code, objects, phase, result_paths, some, string, usage
+from outcrop.harnesses.json_values import objects, string
+from outcrop.harnesses.outcomes import Outcome
+from outcrop.harnesses.pi_tree import Handler, PiReader, tool_calls
+from outcrop.harnesses.pi_values import content_text, exit_code, phase, result_paths, some, usage
 from outcrop.harnesses.toolnames import canonical
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Item

@@ -11,15 +11,18 @@ import json
 import os
 import re
 from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 import orjson
 
 from outcrop.harnesses import Form, Side, SourceFile
-from outcrop.harnesses.pi_values import last_part, named_id, objects, string, time_ms
+from outcrop.harnesses.json_values import objects, string
+from outcrop.harnesses.memory import kept, recalled
+from outcrop.harnesses.moments import time_ms
+from outcrop.harnesses.outcomes import GENERATED, Outcome
+from outcrop.harnesses.pi_values import last_part, named_id
 from outcrop.ids import text_digest
 from outcrop.model import Event, EventType, Fact, Item, Parsed, Relation
 
@@ -30,12 +33,7 @@ HEAD = 64 * 1024
 SUBAGENT = "subagent"
 """Role of a file that lies where only agents' sessions lie."""
 
-Outcome = list[Item] | str | None
-"""What an entry came to: items, the reason for none, or None where its shape is not understood."""
 
-_GENERATED = frozenset(
-    {EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE}
-)
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _TIMES = frozenset({"timestamp", "id", "parentId", "firstKeptEntryId", "firstKeptEntryIndex"})
 
@@ -72,9 +70,6 @@ class Memory:
     spill: int = 0
 
 
-_NAMES = tuple(slot.name for slot in fields(Memory))
-
-
 class PiReader:
     """Reads one session. `roles` and `entries` say what becomes of messages by role, and of other entries by type."""
 
@@ -86,8 +81,7 @@ class PiReader:
         roles: dict[str, Handler],
         entries: dict[str, Handler],
     ) -> None:
-        known = {name: deepcopy(value) for name, value in (state or {}).items() if name in _NAMES}
-        self.memory = Memory(**known)
+        self.memory = recalled(Memory, state)
         self.file = file
         if file.form is Form.CONTAINER:
             self.memory.native = file.native
@@ -105,9 +99,7 @@ class PiReader:
         return self.memory.native
 
     def state(self) -> dict[str, Any]:
-        return {
-            name: deepcopy(value) for name in _NAMES if (value := getattr(self.memory, name)) not in (None, False, {})
-        }
+        return kept(self.memory)
 
     def feed(self, record: dict[str, Any]) -> Parsed:
         m = self.memory
@@ -200,7 +192,7 @@ class PiReader:
         m = self.memory
         key = self.base if block is None else f"{self.base}:{block}"
         origin = (m.parent, key) if m.copying else None
-        generator = m.model if kind in _GENERATED and not more.get("by_user") else None
+        generator = m.model if kind in GENERATED and not more.get("by_user") else None
         more = {"cwd": m.cwd, "branch": m.branch, "generator": generator, "turn": m.turn, **more}
         return Event(key, kind, text, self.time, origin=origin, **more)
 

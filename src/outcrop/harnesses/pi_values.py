@@ -1,4 +1,4 @@
-"""Pure readings of single values in the session files of pi and its relatives: times, ids in names, texts, counts.
+"""Pure readings of single values in the session files of pi and its relatives: ids in names, texts, counts.
 
 Nothing here remembers anything. Every function takes whatever JSON holds and gives an empty answer for a wrong shape.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 from outcrop.harnesses.content import base64_size, block_text
+from outcrop.harnesses.json_values import string
 
 _NAMED = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:-\d+)?Z?_(.+)")
 _EXIT = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
@@ -19,33 +19,6 @@ _PATH_KEYS = ("path", "filePath", "file_path", "file", "sourcePath", "destinatio
 _PATH_LISTS = ("files", "paths", "perFileResults", "changes")
 _PATHS = 200
 _COUNTS = {"input": "input", "output": "output", "cacheRead": "cache_read", "cacheWrite": "cache_write"}
-_EARLIEST = 10**11
-"""Numbers below are seconds, not milliseconds: as milliseconds they would lie in 1973."""
-_LATEST = 10**14
-
-
-def string(record: Any, name: str) -> str:
-    """The string under a name of an object, else the empty one."""
-    value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, str) else ""
-
-
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; nothing for any other value."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def time_ms(value: Any) -> int | None:
-    """UTC ms of an ISO time (one without a zone is taken as UTC) or of a number of ms or seconds."""
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-            return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-        except (ValueError, OverflowError):
-            return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < _LATEST:
-        return None
-    return round(value * 1000) if value < _EARLIEST else round(value)
 
 
 def named_id(name: str) -> str | None:

@@ -72,7 +72,9 @@ class ContainerReading(FileReading):
         whole = True
         present = set()
         for native, fingerprint in container.sessions():
-            reading = SessionReading(self.writer, self.harness, self.file, native, self.masker.enabled, self.now, time_ns)
+            reading = SessionReading(
+                self.writer, self.harness, self.file, native, self.masker.enabled, self.now, time_ns
+            )
             present.add(reading.row.path)
             if reading.stands(fingerprint):
                 continue

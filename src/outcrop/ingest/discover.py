@@ -48,8 +48,9 @@ def discover(config: Config, environment: Environment, only: str | None = None) 
             if not settings.enabled or only not in (None, source):
                 continue
             roots = settings.roots if settings.roots is not None else harness.roots(source, environment)
-            for root in roots:
-                _list(discovery, harness, source, Path(root))
+            # One folder may be named in several spellings.
+            for root in {os.path.realpath(root): Path(root) for root in reversed(roots)}.values():
+                _list(discovery, harness, source, root)
     return discovery
 
 

@@ -24,9 +24,9 @@ FAILED = "failed"
 REPEATED = "repeats an event that is stored"
 _TOOLS = (EventType.TOOL_CALL, EventType.TOOL_RESPONSE)
 _TEXT_FIELDS = ("text", "arguments", "extra", "raw", "tool", "original_tool", "cwd", "branch")
-_LOWEST_TIME = -62_135_596_800_000
+_LOWEST_TIME = 946_684_800_000
 _HIGHEST_TIME = 253_402_300_799_999
-"""The years 1 to 9999, which RFC 3339 can write."""
+"""The years 2000 to 9999: no agent ran before, and RFC 3339 cannot write later ones. Other times are no times."""
 
 
 @dataclass(slots=True)

@@ -75,7 +75,7 @@ class ClaudeCode(Harness):
         if file.role in (AGENT_META, COWORK_META):
             from outcrop.harnesses.claude_code.documents import DocumentReader
 
-            return DocumentReader(file.role, file.native, file.parent)
+            return DocumentReader(file)
         from outcrop.harnesses.claude_code.reader import ClaudeReader
 
         return ClaudeReader(identity(file), side, state)

@@ -8,35 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from outcrop.model import Fact, Item, Parsed, Relation
+from outcrop.harnesses.claude_code import AGENT_META
+from outcrop.harnesses.documents import FactsReader
+from outcrop.model import Fact, Item, Relation
 
 _AGENT_FACTS = {"agentType": "agent", "name": "agent", "description": "summary"}
 
 
-class DocumentReader:
-    """The `Reader` of one such document; `role` says which of the two it is."""
+class DocumentReader(FactsReader):
+    """The `Reader` of one such document; the file's role says which of the two it is."""
 
-    def __init__(self, role: str, native: str | None, parent: str | None) -> None:
-        self._role = role
-        self._native = native
-        self._parent = parent
-
-    @property
-    def session(self) -> str | None:
-        return self._native
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def feed(self, record: dict[str, Any]) -> Parsed:
-        if self._role == "agent-meta":
-            items = self._parentage() + _facts(record, _AGENT_FACTS, str)
-        else:
-            items = _facts(record, {"title": "title.user"}, str) + _facts(record, {"createdAt": "created"}, int)
-        return Parsed(self._role, items, None if items else "says nothing")
+    def facts(self, record: dict[str, Any]) -> list[Item]:
+        if self.file.role == AGENT_META:
+            return self._parentage() + _facts(record, _AGENT_FACTS, str)
+        return _facts(record, {"title": "title.user"}, str) + _facts(record, {"createdAt": "created"}, int)
 
     def _parentage(self) -> list[Item]:
-        return [Fact("parent", self._parent), Fact("relation", Relation.SUBAGENT)] if self._parent else []
+        return [Fact("parent", self.file.parent), Fact("relation", Relation.SUBAGENT)] if self.file.parent else []
 
 
 def _facts(record: dict[str, Any], names: dict[str, str], kind: type) -> list[Item]:

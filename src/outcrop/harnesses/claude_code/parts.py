@@ -6,10 +6,11 @@ Everything here takes what a record holds, of whatever type, and says what of it
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from outcrop.harnesses.content import content_text
+from outcrop.harnesses.moments import iso_ms, number_ms
 
 MODEL_STOPS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded"})
 """Stop reasons with which a message is the model's last word."""
@@ -82,22 +83,11 @@ _RESULT_FIELDS = (
 _USAGE_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _EXIT = re.compile(r"Exit code (-?\d{1,10})\b")
 _DENIED = "The user doesn't want to "
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_ms(value: Any) -> int | None:
-    """UTC milliseconds of an ISO text (without a zone: UTC) or of a number of seconds or milliseconds."""
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return round((moment - _EPOCH).total_seconds() * 1000)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e14:
-        return int(value * 1000) if value < 1e11 else int(value)
-    return None
+    """UTC ms of an ISO text (without a zone: UTC) or, cut, of a number of seconds or milliseconds."""
+    return iso_ms(value, UTC) if isinstance(value, str) else number_ms(value, int)
 
 
 def usage_of(message: dict[str, Any]) -> dict[str, Any] | None:

@@ -76,7 +76,7 @@ class Cline(Harness):
         from outcrop.harnesses.cline.session import MetaReader, SessionReader
 
         if file.role == META:
-            return MetaReader(file.native)
+            return MetaReader(file)
         return SessionReader(file, side)
 
 

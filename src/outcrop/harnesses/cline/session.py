@@ -10,10 +10,12 @@ from typing import Any
 import orjson
 
 from outcrop.harnesses import Side, SourceFile, toolnames
-from outcrop.harnesses.cline.values import object_of, text_of, time_of
+from outcrop.harnesses.cline.values import object_of, text_of
 from outcrop.harnesses.content import content_text
+from outcrop.harnesses.documents import FactsReader
+from outcrop.harnesses.moments import epoch_ms
 from outcrop.ids import text_digest
-from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Parsed
+from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed
 
 META_LIMIT = 1 << 20
 """Bytes of the document beside the messages."""
@@ -126,28 +128,16 @@ class SessionReader:
         name = f"{native}:{place}"
         self._counts[name] += 1
         number = self._counts[name]
-        event = Event(name if number == 1 else f"{name}:{number}", kind, text, time_of(record.get("ts")))
+        event = Event(name if number == 1 else f"{name}:{number}", kind, text, epoch_ms(record.get("ts")))
         event.cwd, event.branch = self._cwd, self._branch
         if kind not in (EventType.USER_INPUT, EventType.SYSTEM):
             event.generator = self._model
         return event
 
 
-class MetaReader:
-    """The `Reader` of the document beside a session's messages, which gives facts alone."""
+class MetaReader(FactsReader):
+    """The `Reader` of the document beside a session's messages."""
 
-    def __init__(self, native: str | None) -> None:
-        self._native = native
-
-    @property
-    def session(self) -> str | None:
-        return self._native
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def feed(self, record: dict[str, Any]) -> Parsed:
+    def facts(self, record: dict[str, Any]) -> list[Item]:
         title = text_of(object_of(record.get("metadata")).get("title"))
-        return Parsed(
-            "session-meta", [Fact("title.generated", title)] if title else (), None if title else "says nothing"
-        )
+        return [Fact("title.generated", title)] if title else []

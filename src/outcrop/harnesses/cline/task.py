@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from outcrop.harnesses import toolnames
-from outcrop.harnesses.cline.values import object_of, time_of
+from outcrop.harnesses.cline.values import object_of
 from outcrop.harnesses.content import parsed_arguments
+from outcrop.harnesses.moments import epoch_ms
 from outcrop.ids import text_digest
 from outcrop.model import Amend, End, Event, EventType, Item, Parsed
 
@@ -229,7 +230,7 @@ class TaskReader:
     def _event(self, record: dict[str, Any], kind: EventType, text: str) -> Event:
         self._counts[f"{self._turn}:{kind}"] += 1
         key = f"{self._turn}:{kind}:{self._counts[f'{self._turn}:{kind}']}"
-        event = Event(key, kind, text, time_of(record.get("ts")), cwd=self._cwd)
+        event = Event(key, kind, text, epoch_ms(record.get("ts")), cwd=self._cwd)
         if kind not in (EventType.USER_INPUT, EventType.SYSTEM):
             event.generator = self._model
         return event

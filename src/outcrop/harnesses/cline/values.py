@@ -20,10 +20,3 @@ def object_of(value: Any) -> dict[str, Any]:
 def text_of(value: Any) -> str | None:
     """A text that says something."""
     return value if isinstance(value, str) and value.strip() else None
-
-
-def time_of(value: Any) -> int | None:
-    """UTC ms as they are recorded; anything of another size is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1e11 <= value < 1e14:
-        return None
-    return int(value)

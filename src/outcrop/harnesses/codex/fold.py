@@ -8,11 +8,13 @@ All memory is plain JSON and bounded, by the turn or by a cap, so that reading m
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from outcrop.harnesses.codex.records import squeezed, string
+from outcrop.harnesses.json_values import bound
+from outcrop.harnesses.memory import recalled
+from outcrop.harnesses.outcomes import GENERATED, Outcome
 from outcrop.ids import text_digest
 from outcrop.model import Amend, Event, EventType, Item
 
@@ -26,13 +28,6 @@ _TOKEN = 20
 
 ITEMS, SCREEN = "items", "screen"
 """The two streams: what the model saw, and what the user saw."""
-
-Outcome = list[Item] | str | None
-"""What a record came to: items, the reason for none, or None where its shape is not understood."""
-
-_GENERATED = frozenset(
-    {EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE}
-)
 
 
 @dataclass(slots=True)
@@ -88,20 +83,16 @@ class Memory:
     calls: dict[str, list[Any]] = field(default_factory=dict)
 
 
-_NAMES = tuple(slot.name for slot in fields(Memory))
-
-
 class Fold:
     """The memory of one rollout and what every kind of record does with it."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
-        known = {name: deepcopy(value) for name, value in (state or {}).items() if name in _NAMES}
-        self.memory = Memory(**known)
+        self.memory = recalled(Memory, state)
         self.keep: Any = None
         """What the present record holds that no event does."""
 
     def state(self) -> dict[str, Any]:
-        return {name: deepcopy(getattr(self.memory, name)) for name in _NAMES}
+        return asdict(self.memory)
 
     # Turns
 
@@ -210,7 +201,7 @@ class Fold:
 
     def event(self, key: str, kind: EventType, text: str, time: int | None, **more: Any) -> Event:
         m = self.memory
-        model = m.model if kind in _GENERATED else None
+        model = m.model if kind in GENERATED else None
         turn = None if m.late else m.turn
         return Event(key, kind, text, time, turn=turn, cwd=m.cwd, branch=m.branch, generator=model, **more)
 
@@ -234,12 +225,6 @@ def text_mark(kind: EventType, text: str) -> str:
 def some(record: dict[str, Any], *names: str) -> dict[str, Any] | None:
     """The named values that are there; None where none is."""
     return {name: record[name] for name in names if record.get(name) is not None} or None
-
-
-def bound(memory: dict[str, Any], size: int) -> None:
-    """Forget the oldest entries above `size`."""
-    while len(memory) > size:
-        del memory[next(iter(memory))]
 
 
 Handler = Callable[[Fold, dict[str, Any], int | None], Outcome]

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from outcrop.harnesses.codex.fold import CAP, ITEMS, SCREEN, Fold, Handler, Outcome, some
+from outcrop.harnesses.codex.fold import CAP, ITEMS, SCREEN, Fold, Handler, some
 from outcrop.harnesses.codex.records import (
     ABORTED_TAG,
     SHELL_TAG,
     injected,
     message_images,
-    objects,
     prompt_text,
     squeezed,
     string,
@@ -22,6 +21,8 @@ from outcrop.harnesses.codex.records import (
     user_shell,
 )
 from outcrop.harnesses.content import content_text
+from outcrop.harnesses.json_values import objects
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Item
 

@@ -7,11 +7,14 @@ first header names the session for good. A header of another session proves that
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from typing import Any
 
 from outcrop.harnesses.codex import messages, tools, turns
-from outcrop.harnesses.codex.fold import Fold, Handler, Outcome, some
-from outcrop.harnesses.codex.records import file_name_ms, iso_ms, string, uuid7_ms
+from outcrop.harnesses.codex.fold import Fold, Handler, some
+from outcrop.harnesses.codex.records import file_name_ms, string, uuid7_ms
+from outcrop.harnesses.moments import iso_ms
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.ids import text_digest
 from outcrop.model import Event, EventType, Fact, Item, Parsed, Relation
 
@@ -42,7 +45,7 @@ class CodexReader:
     def feed(self, record: dict[str, Any]) -> Parsed:
         fold, m = self._fold, self._fold.memory
         kind, payload = record.get("type"), record.get("payload")
-        time = iso_ms(record.get("timestamp"))
+        time = iso_ms(record.get("timestamp"), UTC)
         if isinstance(payload, dict) and isinstance(kind, str):
             m.envelopes = True
             place, name = _enveloped(kind, payload)
@@ -150,7 +153,7 @@ def _meta(fold: Fold, p: dict[str, Any], time: int | None) -> Outcome:
     native = string(p, "id")
     if not native:
         return None
-    created = iso_ms(p.get("timestamp"))
+    created = iso_ms(p.get("timestamp"), UTC)
     if m.header and native != m.header:
         return _foreign(fold, native, created)
     version = string(p, "cli_version")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from outcrop.harnesses.content import attachment_note, block_text, content_text, parsed_arguments
+from outcrop.harnesses.json_values import objects
+from outcrop.harnesses.moments import clock_ms
 
 _IDE_HEADINGS = ("# Context from my IDE setup:", "# Context from the IDE setup:")
 _REQUEST_HEADING = "## My request for Codex:"
@@ -80,33 +81,10 @@ def string(record: dict[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; nothing for any other value."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def iso_ms(value: Any) -> int | None:
-    """UTC ms of an ISO time; one without a zone is taken as UTC."""
-    if not isinstance(value, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
-
-
 def file_name_ms(name: str) -> int | None:
     """UTC ms of the local time in `rollout-2026-11-02T09-15-00-<id>`, by this machine's zone."""
     found = _FILE_TIME.search(name)
-    if found is None:
-        return None
-    try:
-        return round(datetime.strptime(found[1], "%Y-%m-%dT%H-%M-%S").timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return None
+    return clock_ms(found[1], "%Y-%m-%dT%H-%M-%S") if found else None
 
 
 def uuid7_ms(value: Any) -> int | None:

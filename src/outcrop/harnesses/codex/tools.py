@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from outcrop.harnesses.codex.fold import ITEMS, SCREEN, Fold, Handler, Outcome, some
-from outcrop.harnesses.codex.records import Output, arguments, objects, output, squeezed, string, tool_name
+from outcrop.harnesses.codex.fold import ITEMS, SCREEN, Fold, Handler, some
+from outcrop.harnesses.codex.records import Output, arguments, output, squeezed, string, tool_name
 from outcrop.harnesses.content import base64_size, content_text
+from outcrop.harnesses.json_values import objects
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.harnesses.toolnames import canonical
 from outcrop.ids import text_digest
 from outcrop.model import Amend, Event, EventType, Item

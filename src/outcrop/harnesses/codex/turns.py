@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from outcrop.harnesses.codex.fold import SCREEN, Fold, Handler, Outcome, some
+from outcrop.harnesses.codex.fold import SCREEN, Fold, Handler, some
 from outcrop.harnesses.codex.messages import assistant
-from outcrop.harnesses.codex.records import objects, squeezed, string, usage
+from outcrop.harnesses.codex.records import squeezed, string, usage
+from outcrop.harnesses.json_values import objects
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.ids import text_digest
 from outcrop.model import Amend, End, Event, EventType, Fact, Item
 

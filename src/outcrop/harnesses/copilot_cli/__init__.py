@@ -58,7 +58,7 @@ class CopilotCli(Harness):
         if file.role == NOTE:
             from outcrop.harnesses.copilot_cli.workspace import NoteReader
 
-            return NoteReader(file.native)
+            return NoteReader(file)
         from outcrop.harnesses.copilot_cli.reader import CopilotReader
 
         return CopilotReader(file.native, state)

@@ -14,7 +14,9 @@ from typing import Any
 from outcrop.calls import RAW
 from outcrop.harnesses import toolnames
 from outcrop.harnesses.content import parsed_arguments
+from outcrop.harnesses.json_values import bound, objects
 from outcrop.harnesses.moments import iso_ms
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Item, Parsed, Relation
 
@@ -23,8 +25,6 @@ CAP = 128
 PROMPTS, PROMPT_SIZE = 16, 32 * 1024
 """Prompts of subagents that wait for their agent's start, and how much of one is remembered."""
 
-Outcome = list[Item] | str | None
-"""What a record came to: items, the reason for none, or None where its kind is not known."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TOKEN = re.compile(r"[\w-]{20,}")
@@ -410,19 +410,9 @@ def text(record: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def some(data: dict[str, Any], *but: str) -> dict[str, Any] | None:
     """What a record says besides the named fields; None where nothing is left."""
     return {name: value for name, value in data.items() if name not in but and value not in (None, "", [], {})} or None
-
-
-def bound(memory: dict[str, Any], size: int) -> None:
-    """Forget the oldest entries above `size`."""
-    while len(memory) > size:
-        del memory[next(iter(memory))]
 
 
 _SAID = ("content", "transformedContent", "attachments", "supportedNativeDocumentMimeTypes")

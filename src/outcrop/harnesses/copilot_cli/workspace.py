@@ -6,7 +6,8 @@ import json
 import re
 from typing import Any
 
-from outcrop.model import Fact, Item, Parsed
+from outcrop.harnesses.documents import FactsReader
+from outcrop.model import Fact, Item
 
 _LINE = re.compile(r"^([A-Za-z_][\w-]*):(?:[ \t]+(.*))?$")
 
@@ -29,30 +30,21 @@ def note(text: str) -> dict[str, Any]:
     return found
 
 
-class NoteReader:
-    """The `Reader` of a note, which gives facts alone."""
+class NoteReader(FactsReader):
+    """The `Reader` of a note."""
 
-    def __init__(self, native: str | None) -> None:
-        self._native = native
+    silent = "names no title"
 
-    @property
-    def session(self) -> str | None:
-        return self._native
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def feed(self, record: dict[str, Any]) -> Parsed:
+    def facts(self, record: dict[str, Any]) -> list[Item]:
         """`name` is the title, by the user where `user_named` says so; older versions call it `summary`."""
         title = next(
             (value for name in ("name", "summary") if isinstance(value := record.get(name), str) and value.strip()),
             None,
         )
         if title is None:
-            return Parsed("workspace", reason="names no title")
+            return []
         user = record.get("user_named") == "true" and bool(record.get("name"))
-        items: list[Item] = [Fact("title.user" if user else "title.generated", title.strip())]
-        return Parsed("workspace", items)
+        return [Fact("title.user" if user else "title.generated", title.strip())]
 
 
 def _scalar(value: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from outcrop.calls import RAW
 from outcrop.harnesses import jsonl, toolnames
 from outcrop.harnesses.copilot_vscode.records import local_path, metadata, plain, prompt_of
-from outcrop.harnesses.moments import epoch_ms
+from outcrop.harnesses.moments import written_ms
 from outcrop.ids import text_digest
 from outcrop.model import End, Event, EventType, Fact, Item, Parsed
 
@@ -62,7 +62,7 @@ class ChatReader:
         own = data.get("sessionId")
         self._native = own if isinstance(own, str) and own else self._hint
         items: list[Item] = []
-        created = epoch_ms(data.get("creationDate"))
+        created = written_ms(data.get("creationDate"))
         extra = {name: data[name] for name in ("initialLocation", "responderUsername", "repoData") if data.get(name)}
         start = self._event("session", EventType.SYSTEM, "", extra=extra or None)
         start.time = created
@@ -88,7 +88,7 @@ class ChatReader:
         if attached := _attachments(data.get("variableData")):
             extra["attachments"] = attached
         event = self._event(f"{of}:prompt", EventType.USER_INPUT, prompt_of(data.get("message")), extra=extra or None)
-        event.time = epoch_ms(data.get("timestamp"))
+        event.time = written_ms(data.get("timestamp"))
         # A confirmation is a click on a button of the answer before: nothing new was asked.
         event.opens = event.settles = not data.get("confirmation")
         return event
@@ -291,10 +291,10 @@ def _attachments(variables: Any) -> list[str]:
 
 def _ended(data: dict[str, Any], state: Any, result: Any) -> int | None:
     """When an answer ended: stated, or the request's time and how long it took."""
-    stated = epoch_ms(state.get("completedAt")) if isinstance(state, dict) else None
+    stated = written_ms(state.get("completedAt")) if isinstance(state, dict) else None
     timings = result.get("timings") if isinstance(result, dict) else None
     took = timings.get("totalElapsed") if isinstance(timings, dict) else None
-    began = epoch_ms(data.get("timestamp"))
+    began = written_ms(data.get("timestamp"))
     if stated is not None or began is None or type(took) is not int or not 0 <= took < 1e10:
         return stated
     return began + took

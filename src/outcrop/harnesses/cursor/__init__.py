@@ -82,7 +82,7 @@ class Cursor(Harness):
         if place in (_SIDECAR, _TRACKING):
             from outcrop.harnesses.cursor.titles import TitleReader
 
-            return TitleReader(file.native)
+            return TitleReader(file)
         from outcrop.harnesses.cursor.transcript import TranscriptReader
 
         return TranscriptReader(file, state, side)

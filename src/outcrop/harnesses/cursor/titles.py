@@ -8,26 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from outcrop.harnesses.cursor.values import moment, string
-from outcrop.model import Fact, Item, Parsed
+from outcrop.harnesses.documents import FactsReader
+from outcrop.model import Fact, Item
 
 UNTITLED = frozenset({"new agent", "new chat", "untitled", "untitled session"})
 """What Cursor calls a conversation before it has a title."""
 
 
-class TitleReader:
+class TitleReader(FactsReader):
     """The `Reader` of such a record; the session is that of the folder, or the one that the record names."""
 
-    def __init__(self, native: str | None) -> None:
-        self._native = native
+    kind = "title"
 
-    @property
-    def session(self) -> str | None:
-        return self._native
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def feed(self, record: dict[str, Any]) -> Parsed:
+    def facts(self, record: dict[str, Any]) -> list[Item]:
         items: list[Item] = []
         if (title := title_of(record.get("title"))) is not None:
             items.append(Fact("title.generated", title))
@@ -36,7 +29,7 @@ class TitleReader:
         created = moment(record.get("createdAtMs", record.get("created")))
         if created is not None:
             items.append(Fact("created", created))
-        return Parsed("title", items, None if items else "says nothing")
+        return items
 
 
 def title_of(value: Any) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.harnesses import Environment, Harness, Reader, Side, SourceFile
-from outcrop.harnesses.pi_places import expand, files
+from outcrop.harnesses.places import expand, files
 
 
 class Droid(Harness):

@@ -8,24 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from outcrop.harnesses import SourceFile
 from outcrop.harnesses.content import content_text
-from outcrop.harnesses.json_values import (
-    arguments,
-    bound,
-    digest,
-    object_of,
-    rest,
-    shown,
-    some,
-    string,
-    time_ms,
-    whole_number,
-)
+from outcrop.harnesses.json_values import arguments, bound, digest, object_of, rest, shown, some, string, whole_number
+from outcrop.harnesses.memory import kept, recalled
+from outcrop.harnesses.moments import time_ms
+from outcrop.harnesses.outcomes import GENERATED, Outcome
 from outcrop.harnesses.toolnames import canonical
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
@@ -33,12 +24,7 @@ from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, It
 CAP = 64
 """Entries of any one memory."""
 
-Outcome = list[Item] | str | None
-"""What a record came to: items, the reason for none, or None where its shape is not understood."""
 
-_GENERATED = frozenset(
-    {EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE}
-)
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _EXIT = re.compile(r"Error: Command failed \(exit code: (-?\d{1,9})\)")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -79,16 +65,11 @@ class Memory:
     made: dict[str, int] = field(default_factory=dict)
 
 
-_NAMES = tuple(slot.name for slot in fields(Memory))
-_FRESH = Memory()
-
-
 class DroidReader:
     """The `Reader` of a session, or of the captured output of a run."""
 
     def __init__(self, file: SourceFile, state: dict[str, Any] | None) -> None:
-        known = {name: deepcopy(value) for name, value in (state or {}).items() if name in _NAMES}
-        self.memory = Memory(**known)
+        self.memory = recalled(Memory, state)
         self._file = file
         self._time: int | None = None
         self._base = ""
@@ -98,8 +79,7 @@ class DroidReader:
         return self.memory.native
 
     def state(self) -> dict[str, Any]:
-        kept = {name: getattr(self.memory, name) for name in _NAMES}
-        return {name: deepcopy(value) for name, value in kept.items() if value != getattr(_FRESH, name)}
+        return kept(self.memory)
 
     def feed(self, record: dict[str, Any]) -> Parsed:
         m = self.memory
@@ -338,7 +318,7 @@ class DroidReader:
         # A fork copies messages with their ids, which are unique where they are random.
         origin = (None, key) if _UUID.fullmatch(self._base) else None
         event = Event(key, kind, text, self._time, origin=origin, turn=m.turn, cwd=m.cwd, **more)
-        if kind in _GENERATED:
+        if kind in GENERATED:
             event.generator = m.model
         return event
 

@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from outcrop.harnesses.content import attachment_note
-from outcrop.harnesses.json_values import digest, object_of, objects, shown, string, time_ms
+from outcrop.harnesses.json_values import digest, object_of, objects, shown, string
+from outcrop.harnesses.moments import time_ms
 from outcrop.harnesses.turn_keys import PromptNames, TurnKeys
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.harnesses import Container, Environment, Form, Harness, Reader, Side, SourceFile
-from outcrop.harnesses.pi_places import expand, files
+from outcrop.harnesses.places import expand, files
 
 
 class Grok(Harness):

@@ -7,23 +7,14 @@ was said there. What the program puts into the user's mouth is marked, or wrappe
 from __future__ import annotations
 
 import re
-from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from outcrop.harnesses.content import content_text
-from outcrop.harnesses.json_values import (
-    arguments,
-    bound,
-    digest,
-    object_of,
-    objects,
-    rest,
-    some,
-    string,
-    time_ms,
-    whole_number,
-)
+from outcrop.harnesses.json_values import arguments, bound, digest, object_of, objects, rest, some, string, whole_number
+from outcrop.harnesses.memory import kept, recalled
+from outcrop.harnesses.moments import time_ms
+from outcrop.harnesses.outcomes import GENERATED, Outcome
 from outcrop.harnesses.toolnames import canonical
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
@@ -33,12 +24,7 @@ SUMMARY = "$summary"
 CAP = 64
 """Entries of any one memory."""
 
-Outcome = list[Item] | str | None
-"""What a record came to: items, the reason for none, or None where its shape is not understood."""
 
-_GENERATED = frozenset(
-    {EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE}
-)
 _INTERRUPTED = "The user interrupted the previous turn:"
 _WHILE_WORKING = "The user sent a message while you were working:"
 _QUERY = re.compile(r"<user_query>\n?(.*?)(?:\n?</user_query>|\Z)", re.DOTALL)
@@ -73,16 +59,11 @@ class Memory:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-_NAMES = tuple(slot.name for slot in fields(Memory))
-_FRESH = Memory()
-
-
 class GrokReader:
     """The `Reader` of a session: its summary first, then its conversation."""
 
     def __init__(self, native: str | None, state: dict[str, Any] | None) -> None:
-        known = {name: deepcopy(value) for name, value in (state or {}).items() if name in _NAMES}
-        self.memory = Memory(**known)
+        self.memory = recalled(Memory, state)
         self.memory.native = self.memory.native or native
         self._copied = False
 
@@ -91,8 +72,7 @@ class GrokReader:
         return self.memory.native
 
     def state(self) -> dict[str, Any]:
-        kept = {name: getattr(self.memory, name) for name in _NAMES}
-        return {name: deepcopy(value) for name, value in kept.items() if value != getattr(_FRESH, name)}
+        return kept(self.memory)
 
     def feed(self, record: dict[str, Any]) -> Parsed:
         m = self.memory
@@ -258,6 +238,6 @@ class GrokReader:
         event = Event(key, kind, text, turn=m.turn, cwd=m.cwd, branch=m.branch, **more)
         if self._copied and m.parent is not None:
             event.origin = (m.parent, key)
-        if kind in _GENERATED:
+        if kind in GENERATED:
             event.generator = m.model
         return event

@@ -75,9 +75,9 @@ class Hermes(Harness):
     def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
         # Imported here: commands that only want the names of the sources must start fast.
         if file.role == RUNS:
-            from outcrop.harnesses.hermes.trajectories import RunsReader
+            from outcrop.harnesses.hermes.trajectories import TrajectoriesReader
 
-            return RunsReader(state)
+            return TrajectoriesReader(state)
         from outcrop.harnesses.hermes.reader import HermesReader
 
         return HermesReader(file.native, state)

@@ -12,11 +12,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from outcrop.harnesses import jsonl
 from outcrop.harnesses.content import attachment_note, block_text
+from outcrop.harnesses.moments import local_ms
 from outcrop.ids import text_digest
 
 SUMMARY = re.compile(r"\s*\[CONTEXT (?:COMPACTION|SUMMARY\]:)")
@@ -151,11 +151,8 @@ def mapping(value: Any) -> dict[str, Any]:
 
 def time_ms(value: Any) -> int | None:
     """UTC ms of seconds (the database) or of a date, which is the machine's own time where it names no zone."""
-    try:
-        if isinstance(value, str):
-            return int(datetime.fromisoformat(value).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return None
+    if isinstance(value, str):
+        return local_ms(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
         return None
     return round(value * 1000) if value < 1e11 else int(value) if value < 1e14 else None

@@ -14,44 +14,23 @@ from typing import Any
 from outcrop.calls import RAW
 from outcrop.harnesses.hermes import RUN
 from outcrop.harnesses.hermes.messages import content_of, mapping, text, time_ms
+from outcrop.harnesses.runs import RunsReader
 from outcrop.harnesses.toolnames import canonical
-from outcrop.ids import text_digest
 from outcrop.model import End, Event, EventType, Fact, Item, Parsed
-
-REMEMBERED = 512
-"""Latest runs among which equal lines are told apart."""
 
 _TAGS = re.compile(r"<(think|tool_call)>(.*?)</\1>", re.DOTALL)
 _RESPONSES = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
 _TOLD = ("completed", "partial", "api_calls", "toolsets_used", "prompt_index", "tool_stats", "tool_error_counts")
 
 
-class RunsReader:
-    """The `Reader` of a file of runs. The file has no session of its own: each event names that of its run."""
+class TrajectoriesReader(RunsReader):
+    """The `Reader` of a file of trajectories."""
 
-    def __init__(self, state: dict[str, Any] | None) -> None:
-        known = state or {}
-        self._seen: dict[str, int] = dict(known.get("seen", {}))
+    prefix = RUN
+    history = "conversations"
 
-    @property
-    def session(self) -> str | None:
-        return None
-
-    def state(self) -> dict[str, Any]:
-        return {"seen": dict(self._seen)}
-
-    def feed(self, record: dict[str, Any]) -> Parsed:
-        name = text_digest(json.dumps(record, sort_keys=True, default=str))
-        number = self._seen.pop(name, 0) + 1
-        self._seen[name] = number
-        if len(self._seen) > REMEMBERED:
-            del self._seen[next(iter(self._seen))]
-        session = f"{RUN}{name}" if number == 1 else f"{RUN}{name}.{number}"
-        listed = record.get("conversations")
-        if not isinstance(listed, list):
-            return Parsed("?", [Event("run", EventType.UNKNOWN, session=session, raw=record)])
-        run = _Run(session, record)
-        return Parsed("run", [*run.items(listed)])
+    def run(self, session: str, record: dict[str, Any], listed: list[Any]) -> Parsed:
+        return Parsed("run", [*_Run(session, record).items(listed)])
 
 
 class _Run:

@@ -14,10 +14,10 @@ import orjson
 
 from outcrop.harnesses import Side, SourceFile
 from outcrop.harnesses.content import parsed_arguments
+from outcrop.harnesses.json_values import object_of
 from outcrop.harnesses.kimi_cli import CODE_AGENT, CODE_IMPORTED
 from outcrop.harnesses.kimi_cli.values import (
     exit_code,
-    mapping,
     part_text,
     parts,
     string,
@@ -28,6 +28,7 @@ from outcrop.harnesses.kimi_cli.values import (
     words,
 )
 from outcrop.harnesses.kimi_cli.wire import read_document
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.harnesses.turn_keys import PromptNames, TurnKeys
 from outcrop.ids import text_digest
 from outcrop.model import Amend, End, Event, EventType, Fact, Item, Parsed, Relation
@@ -43,7 +44,6 @@ _NOISE = ("llm.", "mcp.", "tools.", "permission.", "token_counting.", "context_s
 _LAST_STEPS = frozenset({"end_turn", "max_tokens"})
 _ENDS = {"completed": End.FINAL, "cancelled": End.CANCELLED, "failed": End.CRASHED, "blocked": End.CRASHED}
 _GENERATED = frozenset({EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL})
-Outcome = list[Item] | str | None
 
 
 class CodeReader:
@@ -130,16 +130,16 @@ class CodeReader:
         """Kind of a record and its name for the census."""
         kind = string(record, "type")
         if kind == "context.append_loop_event":
-            inner = string(mapping(record, "event"), "type")
+            inner = string(object_of(record, "event"), "type")
             return f"loop/{inner}", f"loop/{inner or '?'}"
         if kind == "context.append_message":
-            return kind, f"{kind}/{string(mapping(record, 'message'), 'role') or '?'}"
+            return kind, f"{kind}/{string(object_of(record, 'message'), 'role') or '?'}"
         return kind, kind or "?"
 
     def _outcome(self, kind: str, record: dict[str, Any]) -> Outcome:
         handler = _HANDLERS.get(kind)
         if handler is not None:
-            return handler(self, mapping(record, "event") if kind.startswith("loop/") else record)
+            return handler(self, object_of(record, "event") if kind.startswith("loop/") else record)
         if kind == "llm.request":
             self._model = string(record, "model", "modelAlias") or self._model
             return "a request to a model"
@@ -153,7 +153,7 @@ class CodeReader:
             return False
         bucket = md5(string(document, "workDir").encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
         home = PurePath(self._file.path).parents[6] if len(PurePath(self._file.path).parents) > 6 else PurePath()
-        named = string(mapping(document, "custom"), "kimi_cli_source_path")
+        named = string(object_of(document, "custom"), "kimi_cli_source_path")
         folders = [home / ".kimi" / "sessions" / bucket / (self._file.native or "")]
         if named:
             folders.insert(0, PurePath(named))
@@ -178,7 +178,7 @@ class CodeReader:
 
     def configured(self, r: dict[str, Any]) -> Outcome:
         model = string(r, "modelAlias")
-        cwd = string(r, "cwd") or string(mapping(r, "environmentDisclosure"), "cwd")
+        cwd = string(r, "cwd") or string(object_of(r, "environmentDisclosure"), "cwd")
         self._model = model or self._model
         self._cwd = cwd or self._cwd
         if not model and not cwd:
@@ -191,7 +191,7 @@ class CodeReader:
     # Prompts
 
     def prompt(self, r: dict[str, Any]) -> Outcome:
-        text, origin = told(r.get("input")), string(mapping(r, "origin"), "kind")
+        text, origin = told(r.get("input")), string(object_of(r, "origin"), "kind")
         if not text:
             return "begins a turn without a text"
         if self._by_user(origin):
@@ -201,7 +201,7 @@ class CodeReader:
         return [self._system(text, origin)]
 
     def steer(self, r: dict[str, Any]) -> Outcome:
-        text, origin = told(r.get("input")), string(mapping(r, "origin"), "kind")
+        text, origin = told(r.get("input")), string(object_of(r, "origin"), "kind")
         if not text:
             return "says nothing"
         self._wait(text)
@@ -234,14 +234,14 @@ class CodeReader:
 
     def message(self, r: dict[str, Any]) -> Outcome:
         """A message of the context; of those by the user most were said by their turn already."""
-        message = mapping(r, "message")
+        message = object_of(r, "message")
         role, id, text = string(message, "role"), string(message, "id"), told(message.get("content"))
         if role == "user":
             mark = text_digest(text)
             if mark in self._waiting:
                 self._waiting.remove(mark)
                 return "mirrors a prompt"
-            origin = string(mapping(message, "origin"), "kind")
+            origin = string(object_of(message, "origin"), "kind")
             if not text:
                 return "says nothing"
             if not self._by_user(origin):
@@ -268,7 +268,7 @@ class CodeReader:
                 last = event if event.type is EventType.ASSISTANT_RESPONSE else last
         calls = message.get("toolCalls")
         for call in calls if isinstance(calls, list) else ():
-            function = mapping(call, "function")
+            function = object_of(call, "function")
             name = string(call, "name") or string(function, "name")
             if name:
                 given = call.get("arguments", function.get("arguments"))
@@ -286,7 +286,7 @@ class CodeReader:
 
     def part(self, e: dict[str, Any]) -> Outcome:
         uuid = string(e, "uuid")
-        part = mapping(e, "part")
+        part = object_of(e, "part")
         event = self._said(part, f"part:{uuid}" if uuid else None)
         if event is not None:
             return [event]
@@ -313,7 +313,7 @@ class CodeReader:
         return event
 
     def result(self, e: dict[str, Any]) -> Outcome:
-        result = mapping(e, "result")
+        result = object_of(e, "result")
         output, note = told(result.get("output")), string(result, "message", "note")
         event = self._names.response(string(e, "toolCallId"), output or note)
         event.extra = {"message": note} if output and note else None
@@ -358,7 +358,7 @@ class CodeReader:
     def ended(self, r: dict[str, Any]) -> Outcome:
         reason = string(r, "reason")
         self._active = False
-        text = string(r, "error", "message") or string(mapping(r, "error"), "message")
+        text = string(r, "error", "message") or string(object_of(r, "error"), "message")
         return [Event(self._names.key("end"), EventType.RUNTIME, text, ends=_ENDS.get(reason),
                       extra={"reason": reason} if reason else None)]  # fmt: skip
 

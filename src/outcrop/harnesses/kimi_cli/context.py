@@ -13,7 +13,8 @@ import orjson
 
 from outcrop.harnesses import Side, SourceFile
 from outcrop.harnesses.content import parsed_arguments
-from outcrop.harnesses.kimi_cli.values import exit_code, mapping, part_text, parts, string, thought, told, words
+from outcrop.harnesses.json_values import object_of
+from outcrop.harnesses.kimi_cli.values import exit_code, part_text, parts, string, thought, told, words
 from outcrop.harnesses.kimi_cli.wire import working_directory
 from outcrop.harnesses.turn_keys import PromptNames, TurnKeys
 from outcrop.ids import text_digest
@@ -86,7 +87,7 @@ class ContextReader:
                 found.append(last)
         calls = record.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            function = mapping(call, "function")
+            function = object_of(call, "function")
             if name := string(function, "name"):
                 entry = self._names.call(string(call, "id"), name)
                 event = Event(entry[0], EventType.TOOL_CALL, tool=entry[1], original_tool=entry[2])

@@ -27,11 +27,6 @@ def string(record: Any, *names: str) -> str:
     return ""
 
 
-def mapping(record: Any, name: str) -> dict[str, Any]:
-    value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
 def parts(content: Any) -> list[dict[str, Any]]:
     """Content as a list of parts: a text is one, and what is no part is none."""
     if isinstance(content, str):

@@ -16,10 +16,10 @@ import orjson
 
 from outcrop.harnesses import Side, SourceFile, jsonl
 from outcrop.harnesses.content import parsed_arguments
+from outcrop.harnesses.json_values import object_of
 from outcrop.harnesses.kimi_cli import AGENT
 from outcrop.harnesses.kimi_cli.values import (
     exit_code,
-    mapping,
     part_text,
     string,
     thought,
@@ -28,6 +28,7 @@ from outcrop.harnesses.kimi_cli.values import (
     usage,
     words,
 )
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.harnesses.turn_keys import PromptNames, TurnKeys
 from outcrop.ids import text_digest
 from outcrop.model import Amend, End, Event, EventType, Fact, Item, Parsed, Relation
@@ -48,7 +49,6 @@ _NOISE = {
 _CLOSES = frozenset({"TurnBegin", "SteerInput", "TurnEnd", "StepInterrupted", "ContentPart", "ToolCall", "ToolResult"})
 """What can only come when the call before it was written to its end."""
 _INSIDE = "stands in the agent's own wire"
-Outcome = list[Item] | str | None
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class Fold:
         return [Event(self.names.said(EventType.ASSISTANT_RESPONSE, text), EventType.ASSISTANT_RESPONSE, text)]
 
     def call(self, p: dict[str, Any]) -> Outcome:
-        function = mapping(p, "function")
+        function = object_of(p, "function")
         name, id = string(function, "name"), string(p, "id")
         if not name:
             return None
@@ -157,7 +157,7 @@ class Fold:
         return [Amend(key, {"arguments": parsed_arguments(written)})] if written else []
 
     def result(self, p: dict[str, Any]) -> Outcome:
-        returned = mapping(p, "return_value") or mapping(p, "result")
+        returned = object_of(p, "return_value") or object_of(p, "result")
         output, note = told(returned.get("output")), string(returned, "message")
         event = self.names.response(string(p, "tool_call_id"), output or note)
         event.exit_code = exit_code(note, output)
@@ -267,8 +267,8 @@ class WireReader:
             version = string(record, "protocol_version")
             found = [*first, *([Fact("version", f"wire {version}")] if version else [])]
             return Parsed("metadata", found, None if found else "names no version")
-        message = mapping(record, "message")
-        kind, payload = string(message, "type"), mapping(message, "payload")
+        message = object_of(record, "message")
+        kind, payload = string(message, "type"), object_of(message, "payload")
         if kind == "SubagentEvent":
             name, outcome, child = self._subagent(payload, self._file.native or "")
         else:
@@ -298,7 +298,7 @@ class WireReader:
         return outcome
 
     def _subagent(self, p: dict[str, Any], parent: str) -> tuple[str, Outcome, str | None]:
-        inner = mapping(p, "event")
+        inner = object_of(p, "event")
         kind = string(inner, "type")
         name = f"SubagentEvent/{kind or '?'}"
         child = string(p, "agent_id", "parent_tool_call_id", "task_tool_call_id")
@@ -315,7 +315,7 @@ class WireReader:
         fold = self._agents[child]
         if fold is None:
             return name, _INSIDE, None
-        found = "an agent's agent" if kind == "SubagentEvent" else fold.take(kind, mapping(inner, "payload"))
+        found = "an agent's agent" if kind == "SubagentEvent" else fold.take(kind, object_of(inner, "payload"))
         if found is None or not first:
             return name, found, child
         return name, [*first, *(found if isinstance(found, list) else ())], child
@@ -330,7 +330,7 @@ class WireReader:
             return None
         folder = PurePath(self._file.path).parent
         meta = read_document(self._side, str(folder / "meta.json"), str(folder))
-        return string(mapping(meta, "launch_spec"), "effective_model") or None
+        return string(object_of(meta, "launch_spec"), "effective_model") or None
 
 
 def working_directory(file: SourceFile, side: Side) -> str | None:
@@ -370,7 +370,7 @@ def _whole(written: str) -> bool:
 
 
 def _parsed(name: str, first: list[Item], outcome: Outcome, payload: dict[str, Any]) -> Parsed:
-    shown = mapping(payload, "return_value").get("display")
+    shown = object_of(payload, "return_value").get("display")
     keep = {"display": shown} if isinstance(shown, list) and any(_more(one) for one in shown) else None
     if isinstance(outcome, list):
         return Parsed(name, [*first, *outcome], None if first or outcome else "adds nothing", keep)

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from outcrop.harnesses import jsonl, sqlite
-from outcrop.harnesses.json_values import digest, object_of, objects, shown, string, time_ms
+from outcrop.harnesses.json_values import digest, object_of, objects, shown, string
 from outcrop.harnesses.kiro_cli.talk import Talk, model_of
+from outcrop.harnesses.moments import time_ms
 from outcrop.ids import text_digest
 from outcrop.model import End, Event, EventType, Fact, Item, Parsed
 

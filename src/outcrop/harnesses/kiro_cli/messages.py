@@ -10,8 +10,10 @@ from pathlib import PurePath
 from typing import Any
 
 from outcrop.harnesses import Side, SourceFile, jsonl
-from outcrop.harnesses.json_values import digest, object_of, objects, shown, string, strings, time_ms
+from outcrop.harnesses.documents import FactsReader
+from outcrop.harnesses.json_values import digest, object_of, objects, shown, string, strings
 from outcrop.harnesses.kiro_cli.talk import Talk
+from outcrop.harnesses.moments import time_ms
 from outcrop.model import End, Event, EventType, Fact, Item, Parsed, Relation
 
 _LIMIT = 8 << 20
@@ -109,27 +111,19 @@ class MessagesReader:
         return [talk.unknown(digest({**record, "timestamp": None, "id": None}), record)]
 
 
-class SessionReader:
+class SessionReader(FactsReader):
     """Reads `session.json`."""
 
-    def __init__(self, file: SourceFile) -> None:
-        self._file = file
+    kind = "session"
 
-    @property
-    def session(self) -> str | None:
-        return self._file.native
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def feed(self, record: dict[str, Any]) -> Parsed:
+    def facts(self, record: dict[str, Any]) -> list[Item]:
         items: list[Item] = []
         if title := string(record, "title").strip():
             items.append(Fact("title.generated", title))
         created = time_ms(record.get("createdAt"))
         if created is not None:
             items.append(Fact("created", created))
-        return Parsed("session", items, None if items else "says nothing")
+        return items
 
 
 def _document(text: str | None) -> dict[str, Any]:

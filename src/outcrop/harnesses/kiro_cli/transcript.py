@@ -12,8 +12,10 @@ from typing import Any
 
 from outcrop.harnesses import Side, SourceFile, jsonl
 from outcrop.harnesses.content import base64_size
-from outcrop.harnesses.json_values import digest, object_of, objects, string, time_ms
+from outcrop.harnesses.documents import FactsReader
+from outcrop.harnesses.json_values import digest, object_of, objects, string
 from outcrop.harnesses.kiro_cli.talk import Talk, blocks, model_of, tool_of
+from outcrop.harnesses.moments import time_ms
 from outcrop.model import Amend, End, Event, EventType, Fact, Item, Parsed, Relation
 
 _SIDECAR_LIMIT = 8 << 20
@@ -176,21 +178,16 @@ class TranscriptReader:
         events[-1].extra = {**(events[-1].extra or {}), **_costs(turn)} or None
 
 
-class SidecarReader:
+class SidecarReader(FactsReader):
     """Reads one sidecar: what it tells of the session, and of the end of its latest turns where these stand already."""
 
+    kind = "sidecar"
+
     def __init__(self, file: SourceFile, side: Side) -> None:
-        self._file = file
+        super().__init__(file)
         self._side = side
 
-    @property
-    def session(self) -> str | None:
-        return self._file.native
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def feed(self, record: dict[str, Any]) -> Parsed:
+    def facts(self, record: dict[str, Any]) -> list[Item]:
         items: list[Item] = []
         title = string(record, "title").strip()
         if title:
@@ -203,18 +200,17 @@ class SidecarReader:
             items += [Fact("parent", parent), Fact("relation", Relation.SUBAGENT)]
             if agent := string(object_of(record, "session_state"), "agent_name"):
                 items.append(Fact("agent", agent))
-        items += self._amends(record)
-        return Parsed("sidecar", items, None if items else "says nothing")
+        return items + self._amends(record)
 
     def _amends(self, record: dict[str, Any]) -> list[Item]:
         ends = Ends(record)
-        text = self._side.text(*_place(self._file, ".jsonl"), _TRANSCRIPT_LIMIT) if ends.turns else None
+        text = self._side.text(*_place(self.file, ".jsonl"), _TRANSCRIPT_LIMIT) if ends.turns else None
         if not text:
             return []
         latest = ends.turns[-_LATEST:]
         names = ("ends", "generator") if len(ends.turns) == 1 else ("ends",)  # a model is known of what comes, not was
-        bare = TranscriptReader(self._file, None, self._side, Ends(None))
-        told = TranscriptReader(self._file, None, self._side, ends)
+        bare = TranscriptReader(self.file, None, self._side, Ends(None))
+        told = TranscriptReader(self.file, None, self._side, ends)
         found: list[Item] = []
         for line in text.encode("utf-8", "replace").split(b"\n"):
             for one in jsonl.records(line)[0]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 from urllib.parse import urlsplit
 
 from outcrop.calls import RAW
 from outcrop.harnesses import jsonl
 from outcrop.harnesses.content import attachment_note, block_text, parsed_arguments
+from outcrop.harnesses.json_values import string
+from outcrop.harnesses.moments import iso_ms
 from outcrop.harnesses.toolnames import canonical
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
@@ -82,9 +84,9 @@ class NacReader:
         if kind == "compaction":
             self._time, self._key = (
                 time_ms(record.get("created_at")),
-                f"compaction:{text_digest(_text(record, 'summary'))}",
+                f"compaction:{text_digest(string(record, 'summary'))}",
             )
-            return Parsed("compaction", [self._event("", EventType.COMPACTION, _text(record, "summary"))])
+            return Parsed("compaction", [self._event("", EventType.COMPACTION, string(record, "summary"))])
         if kind == "saved":
             # Older versions wrote a whole transcript at once, and its time is all that they tell of it.
             self._key = "saved"
@@ -92,10 +94,10 @@ class NacReader:
             return Parsed("saved", items, None if items else "has no time")
         if kind == "recovery":
             return self._recovery(record)
-        self._key = _text(record, "task")
+        self._key = string(record, "task")
         if kind == "task":
             self._asked, self._ended = True, False
-            event = self._event("", EventType.USER_INPUT, _text(record, "action"))
+            event = self._event("", EventType.USER_INPUT, string(record, "action"))
             event.opens = True
             return Parsed("task", [event])
         if kind == "episode":
@@ -107,9 +109,9 @@ class NacReader:
     # A session
 
     def _session(self, record: dict[str, Any]) -> list[Item]:
-        self._native = self._native or _text(record, "id") or None
-        self._model = _text(record, "model") or None
-        self._cwd = _text(record, "cwd") or None
+        self._native = self._native or string(record, "id") or None
+        self._model = string(record, "model") or None
+        self._cwd = string(record, "cwd") or None
         self._key, self._time = "session", time_ms(record.get("created_at"))
         event = self._event("", EventType.SYSTEM, "")
         extra = {name: record.get(name) for name in
@@ -118,13 +120,13 @@ class NacReader:
         found: list[Item] = [event]
         if self._time is not None:
             found.append(Fact("created", self._time))
-        if _text(record, "title").strip():
-            found.append(Fact("title.generated", _text(record, "title").strip()))
-        relation = {"fork": Relation.FORK, "subagent": Relation.SUBAGENT}.get(_text(record, "relation"))
-        if _text(record, "parent") and relation is not None:
-            found += [Fact("parent", _text(record, "parent")), Fact("relation", relation)]
-        if _text(record, "agent"):
-            found.append(Fact("agent", _text(record, "agent")))
+        if string(record, "title").strip():
+            found.append(Fact("title.generated", string(record, "title").strip()))
+        relation = {"fork": Relation.FORK, "subagent": Relation.SUBAGENT}.get(string(record, "relation"))
+        if string(record, "parent") and relation is not None:
+            found += [Fact("parent", string(record, "parent")), Fact("relation", relation)]
+        if string(record, "agent"):
+            found.append(Fact("agent", string(record, "agent")))
         return found
 
     def _message(self, record: dict[str, Any]) -> Parsed:
@@ -133,10 +135,10 @@ class NacReader:
         self._key = f"{record.get('idx')}:{text_digest(shown)}"
         if not isinstance(message, dict):
             return Parsed("message/?", [self._unknown(message)])
-        self._branch, self._copied = _text(record, "branch") or None, _text(record, "copied") or None
+        self._branch, self._copied = string(record, "branch") or None, string(record, "copied") or None
         origin = message.get("model_origin")
-        self._own = (_text(origin, "model") if isinstance(origin, dict) else "") or None
-        role = _text(message, "role")
+        self._own = (string(origin, "model") if isinstance(origin, dict) else "") or None
+        role = string(message, "role")
         said = _content(message.get("content"))
         found: list[Item]
         if role == "user":
@@ -146,7 +148,7 @@ class NacReader:
         elif role == "assistant":
             found = self._assistant(message, said, record.get("usage"))
         elif role == "tool":
-            found = [self._result(_text(message, "tool_call_id"), said)]
+            found = [self._result(string(message, "tool_call_id"), said)]
         elif role in ("system", "developer"):
             found = [self._event("", EventType.SYSTEM, said)]
         else:
@@ -155,7 +157,7 @@ class NacReader:
 
     def _assistant(self, message: dict[str, Any], said: str, usage: Any) -> list[Item]:
         found: list[Item] = []
-        thought = _text(message, "reasoning_text") or _text(message, "reasoning_content")
+        thought = string(message, "reasoning_text") or string(message, "reasoning_content")
         details = message.get("reasoning_details")
         listed = details if isinstance(details, list) else [details]
         sealed = [one for item in listed if isinstance(item, dict)
@@ -184,14 +186,14 @@ class NacReader:
         for place, call in enumerate(calls):
             inner = call.get("function")
             function = inner if isinstance(inner, dict) else call
-            event = self._call(f"call{place}", _text(function, "name"), _text(call, "id"), function.get("arguments"))
+            event = self._call(f"call{place}", string(function, "name"), string(call, "id"), function.get("arguments"))
             self._ended = False
             found.append(event)
         return found
 
     def _recovery(self, record: dict[str, Any]) -> Parsed:
-        status = _text(record, "status")
-        self._key = f"recovery:{_text(record, 'run_id')}"
+        status = string(record, "status")
+        self._key = f"recovery:{string(record, 'run_id')}"
         if status not in ("interrupted", "failed"):
             return Parsed("recovery", reason="the run goes on" if status == "active" else "says nothing", keep=record)
         if self._ended or not self._asked:
@@ -201,8 +203,8 @@ class NacReader:
     # A worker
 
     def _episode(self, record: dict[str, Any]) -> list[Item]:
-        status = _text(record, "status") or "ok"
-        content = _text(record, "content")
+        status = string(record, "status") or "ok"
+        content = string(record, "content")
         if status == "ok" and content.strip():
             event = self._event("answer", EventType.ASSISTANT_RESPONSE, content)
             event.ends = End.FINAL
@@ -211,7 +213,7 @@ class NacReader:
 
     def _worker_event(self, record: dict[str, Any]) -> Parsed:
         event = record.get("event")
-        kind = _text(event, "type") if isinstance(event, dict) else "?"
+        kind = string(event, "type") if isinstance(event, dict) else "?"
         name = text_digest(json.dumps(event, sort_keys=True, default=str))
         self._counts[f"{self._key}:{name}"] += 1
         self._key = f"{self._key}:{name}.{self._counts[f'{self._key}:{name}']}"
@@ -226,12 +228,12 @@ class NacReader:
 
     def _done(self, kind: str, event: dict[str, Any], record: dict[str, Any]) -> Event | str:
         if kind == "tool_call_started":
-            given = _text(event, "args_detail") or _text(event, "args_preview")
-            call = self._call("", _text(event, "name"), _text(event, "call_id"), given)
+            given = string(event, "args_detail") or string(event, "args_preview")
+            call = self._call("", string(event, "name"), string(event, "call_id"), given)
             call.extra = {"truncated": True} if isinstance(call.arguments, dict) and RAW in call.arguments else None
             return call
         if kind == "tool_call_finished":
-            response = self._result(_text(event, "call_id"), _text(event, "content_preview"), _text(event, "name"))
+            response = self._result(string(event, "call_id"), string(event, "content_preview"), string(event, "name"))
             code, failed = event.get("exit_code"), event.get("is_error")
             response.exit_code = code if isinstance(code, int) and not isinstance(code, bool) else response.exit_code
             response.is_error = (failed or bool(response.exit_code)) if isinstance(failed, bool) else response.is_error
@@ -239,14 +241,14 @@ class NacReader:
             response.extra = told | {"truncated": True}
             return response
         if kind == "assistant_message":
-            said = _text(event, "content")
+            said = string(event, "content")
             if said == record.get("answer"):
                 return "the episode repeats it"
             answer = self._event("", EventType.ASSISTANT_RESPONSE, said)
             answer.extra = {"usage": event["usage"]} if event.get("usage") else None
             return answer if said.strip() else "says nothing"
         if kind in ("thread_steering_delivered", "orchestrator_steering_delivered"):
-            return self._event("", EventType.USER_INPUT, _text(event, "instruction_preview"))
+            return self._event("", EventType.USER_INPUT, string(event, "instruction_preview"))
         if kind == "thread_finished":
             ends = (
                 End.CRASHED if event.get("timed_out") is True or event.get("exit_code") not in (0, None) else End.FINAL
@@ -260,7 +262,7 @@ class NacReader:
             return finished
         if kind in _TOLD:
             parts = ("message", "line", "reason", "instruction_preview")
-            return self._event("", _TOLD[kind], next(filter(None, (_text(event, part) for part in parts)), kind))
+            return self._event("", _TOLD[kind], next(filter(None, (string(event, part) for part in parts)), kind))
         return self._unknown(event)
 
     # What events are made with
@@ -324,13 +326,7 @@ class NacReader:
 
 def time_ms(value: Any) -> int | None:
     """UTC ms of `YYYY-MM-DD HH:MM:SS`, with or without a fraction; it names no zone and means UTC."""
-    if not isinstance(value, str):
-        return None
-    try:
-        parsed = datetime.fromisoformat(_FRACTION.sub(r".\1", value.strip()))
-        return int((parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
+    return iso_ms(_FRACTION.sub(r".\1", value.strip()), UTC, int) if isinstance(value, str) else None
 
 
 def _content(value: Any) -> str:
@@ -346,11 +342,6 @@ def _content(value: Any) -> str:
 
 def _host(record: dict[str, Any]) -> str | None:
     try:
-        return urlsplit(_text(record, "base_url")).hostname
+        return urlsplit(string(record, "base_url")).hostname
     except ValueError:
         return None
-
-
-def _text(record: Any, name: str) -> str:
-    value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, str) else ""

@@ -12,10 +12,11 @@ from outcrop.harnesses.content import content_text
 from outcrop.harnesses.opencode import parts, steps
 from outcrop.harnesses.opencode.parts import Handler, answered, items, thought, tool_call, tool_response
 from outcrop.harnesses.opencode.records import mapping, text, time_ms
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.model import End, EventType, Item
 
 if TYPE_CHECKING:
-    from outcrop.harnesses.opencode.reader import OpenCodeReader, Outcome
+    from outcrop.harnesses.opencode.reader import OpenCodeReader
 
 _OUTCOMES = {"succeeded": End.FINAL, "failed": End.CRASHED, "interrupted": End.CANCELLED}
 

@@ -13,11 +13,12 @@ from outcrop.calls import RAW
 from outcrop.harnesses.content import attachment_note, parsed_arguments
 from outcrop.harnesses.opencode import steps
 from outcrop.harnesses.opencode.records import mapping, text, time_ms
+from outcrop.harnesses.outcomes import Outcome
 from outcrop.harnesses.toolnames import OWN_TOOLS, canonical
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Item
 
 if TYPE_CHECKING:
-    from outcrop.harnesses.opencode.reader import OpenCodeReader, Outcome
+    from outcrop.harnesses.opencode.reader import OpenCodeReader
 
 PRUNED = "[Old tool result content cleared]"
 """What a pruned output reads, where it was replaced at all."""

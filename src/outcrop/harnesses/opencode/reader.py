@@ -15,11 +15,9 @@ from typing import Any
 from outcrop.harnesses.charm import CharmReader
 from outcrop.harnesses.opencode import entries, parts, steps
 from outcrop.harnesses.opencode.records import mapping, text, time_ms
+from outcrop.harnesses.outcomes import GENERATED, Outcome
 from outcrop.ids import text_digest
 from outcrop.model import End, Event, EventType, Fact, Item, Parsed, Relation
-
-Outcome = list[Item] | str | None
-"""What a record came to: items, the reason for none, or None where its kind is not known."""
 
 TORN = "not a whole JSON document"
 REMEMBERED = 64
@@ -27,9 +25,6 @@ REMEMBERED = 64
 
 _NO_TITLE = re.compile(r"^(?:New session|Child session) - \d{4}-\d\d-\d\dT")
 _SUBAGENT = re.compile(r"\(@([^()]+) subagent\)$")
-_GENERATED = frozenset(
-    {EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE}
-)
 
 
 class OpenCodeReader:
@@ -99,7 +94,7 @@ class OpenCodeReader:
 
     def event(self, key: str, kind: EventType, said: str, time: int | None, **more: Any) -> Event:
         """An event of the present message, in its turn."""
-        model = self.of.get("model") if kind in _GENERATED else None
+        model = self.of.get("model") if kind in GENERATED else None
         meaning = [kind.value, self.of.get("created"), self._place, said, more.get("tool"), more.get("arguments")]
         self._place += 1
         event = Event(key, kind, said, time, turn=self._here, cwd=self.of.get("cwd") or self.cwd, **more)
@@ -107,7 +102,7 @@ class OpenCodeReader:
         event.generator = model
         event.model = model if kind is not EventType.TOOL_RESPONSE else None
         event.superseded = self.reverted
-        event.by_user = event.by_user or (self.of.get("parent") in self._shells and kind in _GENERATED)
+        event.by_user = event.by_user or (self.of.get("parent") in self._shells and kind in GENERATED)
         return event
 
     def ask(self, key: str, said: str, **more: Any) -> Event:

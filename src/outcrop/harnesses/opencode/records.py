@@ -6,12 +6,12 @@ the little that it needs to know of its message; the same rows give the same rec
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from outcrop.harnesses import jsonl
+from outcrop.harnesses.moments import number_ms
 
 SHELL_NOTE = "The following tool was executed by the user"
 """The synthetic prompt under which OpenCode records a command that the user ran."""
@@ -93,6 +93,4 @@ def text(record: dict[str, Any], name: str) -> str:
 
 def time_ms(value: Any) -> int | None:
     """UTC ms of a number in milliseconds or, where it is too small for that, seconds. None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        return None
-    return int(value * 1000) if value < 1e11 else int(value) if value < 1e14 else None
+    return number_ms(value, int)

@@ -9,7 +9,8 @@ from typing import Any
 
 from outcrop.calls import RAW
 from outcrop.harnesses.content import attachment_note, parsed_arguments
-from outcrop.harnesses.openhands.values import code_of, items, mapping, text, time_ms
+from outcrop.harnesses.json_values import string
+from outcrop.harnesses.openhands.values import code_of, items, mapping, time_ms
 from outcrop.harnesses.toolnames import canonical
 from outcrop.model import End, Event, EventType, Parsed
 
@@ -54,8 +55,8 @@ class Classic:
         self._key = str(id) if isinstance(id, int | str) and not isinstance(id, bool) else f"at{place}"
         self._time = time_ms(event.get("timestamp"), self.zone)
         metadata = mapping(event.get("tool_call_metadata"))
-        self._own = text(metadata.get("model_response"), "model") or None
-        action, observation = text(event, "action"), text(event, "observation")
+        self._own = string(metadata.get("model_response"), "model") or None
+        action, observation = string(event, "action"), string(event, "observation")
         if action:
             found = self._action(action, event, metadata)
             return self._parsed(f"action/{action}", found)
@@ -74,22 +75,22 @@ class Classic:
         args = mapping(event.get("args")) or {
             name: value for name, value in event.items() if name not in ("action", "id")
         }
-        source = text(event, "source") or ("agent" if self._asked else "user")
-        thought = text(args, "thought")
+        source = string(event, "source") or ("agent" if self._asked else "user")
+        thought = string(args, "thought")
         if action == "message":
             return self._message(event, args, source)
         if action == "finish":
-            said = text(args, "final_thought") or thought or text(args, "message") or text(event, "message")
+            said = string(args, "final_thought") or thought or string(args, "message") or string(event, "message")
             return [self._answer(said, metadata)] if said.strip() else [self._runtime("finish", End.FINAL)]
         if action in ("change_agent_state", "agent_state_changed"):
-            return [self._runtime(text(args, "agent_state"), None)]
+            return [self._runtime(string(args, "agent_state"), None)]
         if action == "think":
             return [self._event("", EventType.REASONING, thought)] if thought else "says nothing"
         if action == "condensation":
-            summary = text(args, "summary")
+            summary = string(args, "summary")
             return [self._event("", EventType.COMPACTION, summary)]
         if action in _CONTEXT or action == "condensation_request":
-            said = text(args, "content") or text(args, "query")
+            said = string(args, "content") or string(args, "query")
             return [self._event("", EventType.SYSTEM, said)]
         if action in ("null", "start", "pause", "resume", "stop"):
             return f"an action {action} does nothing" if action == "null" else [self._runtime(action, None)]
@@ -97,7 +98,7 @@ class Classic:
         return [*found, self._call(action, args, source, metadata)]
 
     def _message(self, event: dict[str, Any], args: dict[str, Any], source: str) -> list[Event] | str:
-        said = text(args, "content") or text(event, "message")
+        said = string(args, "content") or string(event, "message")
         pictures = items(args.get("image_urls")) or items(args.get("images_urls"))
         notes = [attachment_note({"type": "image", "url": url}) for url in pictures]
         if source == "user":
@@ -121,10 +122,12 @@ class Classic:
 
     def _call(self, action: str, args: dict[str, Any], source: str, metadata: dict[str, Any]) -> Event:
         event = self._event("", EventType.TOOL_CALL, "")
-        name = text(metadata, "function_name") or (text(args, "name") if action == "call_tool_mcp" else "") or action
+        name = (
+            string(metadata, "function_name") or (string(args, "name") if action == "call_tool_mcp" else "") or action
+        )
         event.tool = canonical(name)
         event.original_tool = name if event.tool != name else None
-        event.call_id = text(metadata, "tool_call_id") or self._key
+        event.call_id = string(metadata, "tool_call_id") or self._key
         given = _model_arguments(metadata)
         event.arguments = given if given is not None else {
             name: value for name, value in args.items() if name not in _QUIET_ARGS and value is not None
@@ -138,18 +141,18 @@ class Classic:
 
     def _observation(self, kind: str, event: dict[str, Any], metadata: dict[str, Any]) -> list[Event] | str:
         extras = mapping(event.get("extras")) or event
-        content = text(event, "content")
+        content = string(event, "content")
         if kind == "null":
             return "nothing was observed"
         if kind == "agent_state_changed":
-            state = text(extras, "agent_state")
+            state = string(extras, "agent_state")
             return [self._runtime(state, _STATES.get(state) if self._asked else None)]
         if kind in ("think", "condense") or (kind in _CONTEXT and kind != "task_tracking"):
             return [self._event("", EventType.SYSTEM, content)] if content.strip() else "says nothing"
         cause = event.get("cause")
-        known = self._calls.get(str(cause)) or self._of_call(text(metadata, "tool_call_id"))
+        known = self._calls.get(str(cause)) or self._of_call(string(metadata, "tool_call_id"))
         if known is None and kind == "error":
-            return [self._runtime(content or text(event, "message"), None)]
+            return [self._runtime(content or string(event, "message"), None)]
         inner = mapping(extras.get("metadata"))
         response = self._event("", EventType.TOOL_RESPONSE, content)
         if known is None:
@@ -166,8 +169,8 @@ class Classic:
             response.is_error = extras["error"]
         elif isinstance(event.get("success"), bool) and kind != "run":
             response.is_error = not event["success"]
-        response.cwd = text(inner, "working_dir") or text(extras, "working_dir") or self.cwd
-        path = text(extras, "path")
+        response.cwd = string(inner, "working_dir") or string(extras, "working_dir") or self.cwd
+        path = string(extras, "path")
         response.extra = {"paths": [path]} if path and kind in ("edit", "write") else None
         return [response]
 
@@ -198,11 +201,11 @@ class Classic:
 
 def _model_arguments(metadata: dict[str, Any]) -> Any:
     """The arguments of the model's own call; None where they are not recorded."""
-    id = text(metadata, "tool_call_id")
+    id = string(metadata, "tool_call_id")
     for choice in items(mapping(metadata.get("model_response")).get("choices")):
         for call in items(mapping(mapping(choice).get("message")).get("tool_calls")):
             function = mapping(mapping(call).get("function"))
-            if id and text(call, "id") == id:
+            if id and string(call, "id") == id:
                 given = function.get("arguments")
                 if isinstance(given, str):
                     return parsed_arguments(given) if given.strip() else {}

@@ -11,8 +11,9 @@ from typing import Any
 
 from outcrop.calls import RAW
 from outcrop.harnesses.content import parsed_arguments
+from outcrop.harnesses.json_values import string
 from outcrop.harnesses.openhands.classic import Classic
-from outcrop.harnesses.openhands.values import code_of, items, mapping, shown, text, time_ms
+from outcrop.harnesses.openhands.values import code_of, items, mapping, shown, time_ms
 from outcrop.harnesses.toolnames import canonical
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
 
@@ -61,12 +62,12 @@ class OpenHandsReader:
             place = number if isinstance(number, int) else place
             self._undone = record.get("undone") is True
         self._place = place + 1
-        kind = text(event, "kind")
+        kind = string(event, "kind")
         if not kind:
             self._classic.cwd, self._classic.branch = self._cwd, self._branch
             self._classic.model, self._classic.zone = self._model, self._zone
             return self._classic.feed(event, place)
-        self._key = text(event, "id") or f"at{place}"
+        self._key = string(event, "id") or f"at{place}"
         self._time = time_ms(event.get("timestamp"))
         found = self._event_of(kind, event)
         if isinstance(found, str):
@@ -74,10 +75,10 @@ class OpenHandsReader:
         return Parsed(kind, found, None if found else "says nothing")
 
     def _conversation(self, record: dict[str, Any]) -> list[Item]:
-        self._native = self._native or text(record, "id") or None
-        self._cwd = text(record, "cwd") or None
-        self._model = text(record, "llm_model") or None
-        self._branch = text(record, "selected_branch") or None
+        self._native = self._native or string(record, "id") or None
+        self._cwd = string(record, "cwd") or None
+        self._model = string(record, "llm_model") or None
+        self._branch = string(record, "selected_branch") or None
         zone = record.get("zone")
         self._zone = zone if isinstance(zone, int) and abs(zone) < 86400 else None
         self._key, self._time = "conversation", time_ms(record.get("created_at"))
@@ -89,11 +90,11 @@ class OpenHandsReader:
             found.append(event)
         if self._time is not None:
             found.append(Fact("created", self._time))
-        title = text(record, "title").strip()
+        title = string(record, "title").strip()
         if title and not _NO_TITLE.match(title):
             found.append(Fact("title.generated", title))
-        if text(record, "parent"):
-            found += [Fact("parent", text(record, "parent")), Fact("relation", Relation.SUBAGENT)]
+        if string(record, "parent"):
+            found += [Fact("parent", string(record, "parent")), Fact("relation", Relation.SUBAGENT)]
         return found
 
     # Newer events
@@ -108,16 +109,18 @@ class OpenHandsReader:
         if kind == "SystemPromptEvent":
             return [self._event("", EventType.SYSTEM, shown(event.get("system_prompt")))]
         if kind in ("Condensation", "CondensationSummaryEvent"):
-            return [self._event("", EventType.COMPACTION, text(event, "summary"))]
+            return [self._event("", EventType.COMPACTION, string(event, "summary"))]
         if kind == "CondensationRequest":
             return [self._event("", EventType.RUNTIME, "condensation requested")]
         if kind in ("PauseEvent", "InterruptEvent"):
-            return [self._ending(text(event, "reason") or "paused by the user", End.INTERRUPTED)]
+            return [self._ending(string(event, "reason") or "paused by the user", End.INTERRUPTED)]
         if kind in ("ConversationErrorEvent", "ServerErrorEvent"):
-            return [self._ending(": ".join(filter(None, (text(event, "code"), text(event, "detail")))), End.CRASHED)]
+            return [
+                self._ending(": ".join(filter(None, (string(event, "code"), string(event, "detail")))), End.CRASHED)
+            ]
         if kind == "ConversationStateUpdateEvent":
-            status = text(event, "value")
-            if text(event, "key") not in ("execution_status", "agent_status"):
+            status = string(event, "value")
+            if string(event, "key") not in ("execution_status", "agent_status"):
                 return "a state of the program, which holds its settings"
             return [self._ending(status, _STATUS_ENDS[status])] if status in _STATUS_ENDS else [
                 self._event("", EventType.RUNTIME, status)
@@ -132,11 +135,11 @@ class OpenHandsReader:
         message = mapping(event.get("llm_message"))
         said = shown(message.get("content"))
         found: list[Event] = []
-        if text(event, "source") == "user":
+        if string(event, "source") == "user":
             prompt = self._event("", EventType.USER_INPUT, said)
             prompt.opens, self._asked, self._ended = True, True, False
             found.append(prompt)
-        elif text(event, "source") == "agent":
+        elif string(event, "source") == "agent":
             found += self._thoughts(message)
             if said.strip():
                 answer = self._event("", EventType.ASSISTANT_RESPONSE, said)
@@ -151,21 +154,21 @@ class OpenHandsReader:
 
     def _action(self, event: dict[str, Any]) -> list[Event]:
         call, action = mapping(event.get("tool_call")), mapping(event.get("action"))
-        name = text(event, "tool_name") or text(call, "name") or text(mapping(call.get("function")), "name")
+        name = string(event, "tool_name") or string(call, "name") or string(mapping(call.get("function")), "name")
         found = self._thoughts(event)
         thought = shown(event.get("thought"))
         if thought.strip():
             found.append(self._event("thought", EventType.ASSISTANT_RESPONSE, thought))
-        id = text(event, "tool_call_id") or text(call, "id")
+        id = string(event, "tool_call_id") or string(call, "id")
         if id:
             tool = canonical(name) if name else None
             self._calls[id] = [tool, name if name != tool else None]
-        if name == "finish" and text(action, "message").strip():
-            answer = self._event("", EventType.ASSISTANT_RESPONSE, text(action, "message"))
+        if name == "finish" and string(action, "message").strip():
+            answer = self._event("", EventType.ASSISTANT_RESPONSE, string(action, "message"))
             answer.ends, self._ended = End.FINAL, True
             return [*found, answer]
-        if name == "think" and text(action, "thought").strip():
-            return [*found, self._event("", EventType.REASONING, text(action, "thought"))]
+        if name == "think" and string(action, "thought").strip():
+            return [*found, self._event("", EventType.REASONING, string(action, "thought"))]
         made = self._event("", EventType.TOOL_CALL, "")
         made.tool = canonical(name) if name else None
         made.original_tool = name if name and made.tool != name else None
@@ -189,9 +192,9 @@ class OpenHandsReader:
     def _thoughts(self, holder: dict[str, Any]) -> list[Event]:
         blocks = [mapping(block) for block in items(holder.get("thinking_blocks"))]
         item = mapping(holder.get("responses_reasoning_item"))
-        parts = [*(text(block, "thinking") for block in blocks)]
-        parts += [part if isinstance(part, str) else text(part, "text") for part in items(item.get("summary"))]
-        thought = text(holder, "reasoning_content") or "\n".join(filter(None, parts))
+        parts = [*(string(block, "thinking") for block in blocks)]
+        parts += [part if isinstance(part, str) else string(part, "text") for part in items(item.get("summary"))]
+        thought = string(holder, "reasoning_content") or "\n".join(filter(None, parts))
         holders = [*blocks, item, *map(mapping, items(holder.get("reasoning_details")))]
         names = ("signature", "data", "encrypted_content")
         sealed = [one[name] for one in holders for name in names if one.get(name)]
@@ -203,14 +206,14 @@ class OpenHandsReader:
 
     def _result(self, kind: str, event: dict[str, Any]) -> list[Event] | str:
         observation = mapping(event.get("observation"))
-        id = text(event, "tool_call_id")
-        name = text(event, "tool_name")
+        id = string(event, "tool_call_id")
+        name = string(event, "tool_name")
         if kind == "ObservationEvent" and name in ("finish", "think"):
             return "repeats what was said"
         inner = mapping(observation.get("metadata"))
         content = observation.get("content")
         said = shown(content if content is not None else observation.get("output") or observation.get("text"))
-        said = said or text(event, "rejection_reason") or text(event, "error") or text(observation, "error")
+        said = said or string(event, "rejection_reason") or string(event, "error") or string(observation, "error")
         response = self._event("", EventType.TOOL_RESPONSE, said)
         response.tool, response.original_tool = self._calls.get(id) or [canonical(name) if name else None, None]
         response.call_id = id or None
@@ -222,7 +225,7 @@ class OpenHandsReader:
             response.is_error = failed or bool(response.exit_code)
         elif response.exit_code is not None:
             response.is_error = response.exit_code != 0
-        response.cwd = text(inner, "working_dir") or self._cwd
+        response.cwd = string(inner, "working_dir") or self._cwd
         injected = shown(event.get("extended_content"))
         return [response, *([self._event("context", EventType.SYSTEM, injected)] if injected.strip() else [])]
 

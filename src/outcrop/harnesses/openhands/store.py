@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.harnesses import jsonl
+from outcrop.harnesses.json_values import string
 from outcrop.harnesses.openhands import SERVER_IDS, TRAJECTORY_IDS
-from outcrop.harnesses.openhands.values import items, mapping, text, zone_of
+from outcrop.harnesses.openhands.values import items, mapping, zone_of
 from outcrop.ids import text_digest
 
 LIMIT = 16 * 1024 * 1024
@@ -63,7 +64,7 @@ class Store:
         kept = _branch(about.get("leaf"), [event for _, event in events])
         for number, event in events:
             whole = event if isinstance(event, dict) else {"record": event}
-            undone = kept is not None and text(whole, "id") not in kept
+            undone = kept is not None and string(whole, "id") not in kept
             yield {"record": "event", "place": number, "undone": undone, "event": whole}
 
     def close(self) -> None:
@@ -117,7 +118,7 @@ def exported(document: Any) -> Iterator[dict[str, Any]]:
 
 def _branch(leaf: Any, events: Iterable[Any]) -> set[str] | None:
     """Ids of the events that lead to the leaf; None where nothing tells of branches."""
-    parents = {text(event, "id"): text(event, "parent_id") for event in events if isinstance(event, dict)}
+    parents = {string(event, "id"): string(event, "parent_id") for event in events if isinstance(event, dict)}
     if not isinstance(leaf, str) or leaf not in parents or not any(parents.values()):
         return None
     found: set[str] = set()

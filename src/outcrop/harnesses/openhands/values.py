@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from typing import Any
 
 from outcrop.harnesses.content import attachment_note, block_text
+from outcrop.harnesses.moments import iso_ms, local_ms
 
 _QUARTER = 900
-
-
-def text(record: Any, name: str) -> str:
-    """A text field; empty where it is missing or of another type."""
-    value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, str) else ""
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -33,15 +28,7 @@ def code_of(value: Any) -> int | None:
 
 def time_ms(value: Any, zone: int | None = None) -> int | None:
     """UTC ms of a date that names no zone: `zone` seconds ahead of UTC, or in the machine's own where that is None."""
-    if not isinstance(value, str):
-        return None
-    try:
-        date = datetime.fromisoformat(value)
-        if date.tzinfo is None and zone is not None:
-            date = date.replace(tzinfo=timezone(timedelta(seconds=zone)))
-        return int(date.timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return None
+    return local_ms(value) if zone is None else iso_ms(value, timezone(timedelta(seconds=zone)), int)
 
 
 def zone_of(events: Iterable[Any]) -> int | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile
-from outcrop.harnesses.pi_places import expand, files
+from outcrop.harnesses.places import expand, files
 
 AGENT = "agent"
 """Role of the transcript of an agent."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from outcrop.harnesses import Side, SourceFile
@@ -24,7 +23,10 @@ from outcrop.harnesses.google_parts import (
     response_text,
     usage,
 )
-from outcrop.harnesses.json_values import arguments, bound, digest, object_of, rest, some, string, time_ms
+from outcrop.harnesses.json_values import arguments, bound, digest, object_of, rest, some, string
+from outcrop.harnesses.memory import kept, recalled
+from outcrop.harnesses.moments import time_ms
+from outcrop.harnesses.outcomes import GENERATED, Outcome
 from outcrop.harnesses.toolnames import canonical
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Amend, End, Event, EventType, Fact, Item, Parsed, Relation
@@ -36,12 +38,7 @@ TURNS = 32
 """Turns that a rewind can go back to."""
 META_LIMIT = 64 * 1024
 
-Outcome = list[Item] | str | None
-"""What a record came to: items, the reason for none, or None where it is not understood."""
 
-_GENERATED = frozenset(
-    {EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL, EventType.TOOL_RESPONSE}
-)
 _MACHINE = frozenset({"notification", "cron", "goal_control", "goal_runtime", "goal_state"})
 """Subtypes and provenances of what the program tells the model in the user's place."""
 _TYPED = frozenset({"", "mid_turn_user_message", "agent_launch_prompt"})
@@ -77,18 +74,13 @@ class Memory:
     calls: dict[str, list[Any]] = field(default_factory=dict)
 
 
-_NAMES = tuple(slot.name for slot in fields(Memory))
-_FRESH = Memory()
-
-
 class QwenReader:
     """Reads one session. `subtypes` says what becomes of the program's own records."""
 
     def __init__(
         self, file: SourceFile, state: dict[str, Any] | None, side: Side, subtypes: Mapping[str, Handler]
     ) -> None:
-        known = {name: deepcopy(value) for name, value in (state or {}).items() if name in _NAMES}
-        self.memory = Memory(**known)
+        self.memory = recalled(Memory, state)
         self.keep: Any = None
         """What the present record holds that no event does."""
         self.record: dict[str, Any] = {}
@@ -104,8 +96,7 @@ class QwenReader:
         return self.memory.native
 
     def state(self) -> dict[str, Any]:
-        kept = {name: getattr(self.memory, name) for name in _NAMES}
-        return {name: deepcopy(value) for name, value in kept.items() if value != getattr(_FRESH, name)}
+        return kept(self.memory)
 
     def feed(self, record: dict[str, Any]) -> Parsed:
         m = self.memory
@@ -367,7 +358,7 @@ class QwenReader:
         event.cwd, event.branch = string(record, "cwd") or None, string(record, "gitBranch") or None
         if self.origin is not None:
             event.origin = (self.origin, key)
-        if kind in _GENERATED:
+        if kind in GENERATED:
             event.generator = m.model
         return event
 

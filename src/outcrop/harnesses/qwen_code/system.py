@@ -10,7 +10,8 @@ from typing import Any
 
 from outcrop.harnesses.google_parts import is_snapshot, text_of
 from outcrop.harnesses.json_values import objects, rest, some, string, strings
-from outcrop.harnesses.qwen_code.reader import Handler, Outcome, QwenReader
+from outcrop.harnesses.outcomes import Outcome
+from outcrop.harnesses.qwen_code.reader import Handler, QwenReader
 from outcrop.ids import text_digest
 from outcrop.model import End, EventType, Fact, Item, Relation
 

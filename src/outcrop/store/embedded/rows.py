@@ -63,7 +63,7 @@ def decompress(data: bytes) -> bytes:
 
 
 def encode_content(content: Any) -> bytes:
-    """A JSON value as bytes, whatever a harness put into it: what JSON or UTF-8 cannot hold becomes text that they can."""
+    """A JSON value as bytes, whatever a harness put into it: what JSON or UTF-8 cannot hold becomes text."""
     try:
         return orjson.dumps(content)
     except TypeError:

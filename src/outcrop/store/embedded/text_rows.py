@@ -22,12 +22,13 @@ _EVENTS = """SELECT e.id, e.uid, e.type, e.session, e.turn, e.time, e.flags, e.r
     FROM event e JOIN session s ON s.id = e.session JOIN turn t ON t.id = e.turn LEFT JOIN name n ON n.id = e.tool
     WHERE e.id IN ({})"""
 _MESSAGES = f"""SELECT t.ord, e.turn, e.ord, e.block, e.slot FROM turn t JOIN event e ON e.turn = t.id
-    WHERE t.session = ? AND e.type IN {CONVERSATION_CODES} ORDER BY t.ord, e.turn, e.ord"""
+    WHERE t.session = ? AND t.ord BETWEEN ? AND ? AND e.type IN {CONVERSATION_CODES}
+    ORDER BY t.ord, e.turn, e.ord"""
 _BEFORE_IN_TURN = f"""SELECT block, slot FROM event WHERE turn = ? AND ord < ? AND type IN {CONVERSATION_CODES}
     ORDER BY ord DESC LIMIT 2"""
 _TURNS_BEFORE = "SELECT id FROM turn WHERE session = ? AND ord < ? ORDER BY ord DESC"
 _WHOLE_SESSION = 8
-"""From this many messages of one session on, its list of messages is cheaper than looking before each."""
+"""From this many messages of one session on, the list of those in their turns is cheaper than looking before each."""
 _NO_END = 1 << 62
 _BLOCKS_KEPT = 64
 _VARIABLES = 500
@@ -87,11 +88,16 @@ class TextRows:
                 for row in wanted:
                     places[row[0]] = self._look_before(session, row[4], row[14], row[15])
                 continue
-            everything = self._db.execute(_MESSAGES, (session,)).fetchall()
+            # Only the turns that are wanted: a session may hold a hundred thousand.
+            ords = [row[14] for row in wanted]
+            everything = self._db.execute(_MESSAGES, (session, min(ords), max(ords))).fetchall()
             keys = [place[:3] for place in everything]
             for row in wanted:
                 at = bisect_left(keys, (row[14], row[4], row[15]))
-                places[row[0]] = [(place[3], place[4]) for place in everything[max(at - 2, 0) : at]]
+                if at < 2:
+                    places[row[0]] = self._look_before(session, row[4], row[14], row[15])
+                else:
+                    places[row[0]] = [(place[3], place[4]) for place in everything[at - 2 : at]]
         return places
 
     def _look_before(self, session: int, turn: int, turn_ord: int, ord: int) -> list[tuple[int, int]]:

@@ -1,22 +1,32 @@
-"""Sessions read by a harness alone, with cuts anywhere, and held to what their raw records say.
+"""Sessions read by a harness alone, with cuts anywhere, folded into turns, and held to what their raw records say.
 
-Shared by the tests of harnesses whose files are read record by record: lines, documents, and folders of one session.
+Shared by the tests of all harnesses: lines, documents, folders of one session, and containers of many.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from facts import CORPUS, FOLDER, hashed
-from harness_turns import Told, events_of, facts_of
-from outcrop.harnesses import Form, Harness, SourceFile, jsonl
-from outcrop.model import ENDS, TYPE_CODE, Event, EventType, Parsed
+from outcrop.harnesses import Form, Harness, Side, SourceFile, jsonl
+from outcrop.model import ENDS, TYPE_CODE, Amend, Event, EventType, Fact, Parsed
+from outcrop.turns import TurnFold
 
 FIXTURES = Path(__file__).parent / "fixtures"
 STATE_LIMIT = 16_000
+_FLAGS = {"partial": 512, "superseded": 32}
+
+
+class NoSide:
+    """Nothing stands beside a session."""
+
+    def text(self, path: str, inside: str, limit: int) -> str | None:
+        return None
 
 
 class Beside:
@@ -27,6 +37,73 @@ class Beside:
         if not where.is_file() or not where.resolve().is_relative_to(Path(inside).resolve()):
             return None
         return where.read_bytes()[:limit].decode("utf-8", "replace")
+
+
+@dataclass
+class Told:
+    """One turn: its events, its prompt's text, how it ended and with which answer."""
+
+    events: list[Event] = field(default_factory=list)
+    fold: TurnFold = field(default_factory=TurnFold)
+
+    @property
+    def prompt(self) -> str | None:
+        return next((event.text for event in self.events if event.type is EventType.USER_INPUT), None)
+
+    @property
+    def ends(self) -> str | None:
+        return ENDS[self.fold.ends - 1].value if self.fold.ends else None
+
+    @property
+    def final(self) -> Event | None:
+        return self.events[self.fold.terminal - 1] if self.ends == "final" and self.fold.terminal else None
+
+    @property
+    def tools(self) -> list[str]:
+        return [str(event.original_tool or event.tool) for event in self.events if event.type is EventType.TOOL_CALL]
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+        flags = sum(bit for name, bit in _FLAGS.items() if getattr(event, name))
+        ends = ENDS.index(event.ends) + 1 if event.ends is not None else 0
+        self.fold.add(len(self.events), TYPE_CODE[event.type], event.time or 0, flags, ends, None)
+
+
+def events_of(parsed: Iterable[Parsed], session: str | None = None) -> list[Event]:
+    """The events of a session as they stand in the end, with later amendments in them; keys are unique."""
+    found: dict[str, Event] = {}
+    for one in parsed:
+        for item in one.items:
+            if isinstance(item, Event) and item.session == session:
+                assert item.key not in found, f"keys are unique: {item.key}"
+                found[item.key] = item
+            elif isinstance(item, Amend) and item.session == session:
+                for name, value in item.changes.items():
+                    old = getattr(found[item.key], name)
+                    setattr(found[item.key], name, {**(old or {}), **value} if name == "extra" else value)
+    return list(found.values())
+
+
+def facts_of(parsed: Iterable[Parsed], session: str | None = None) -> dict[str, Any]:
+    return {
+        item.name: item.value
+        for one in parsed
+        for item in one.items
+        if isinstance(item, Fact) and item.session == session
+    }
+
+
+def turns_of(events: list[Event]) -> list[Told]:
+    """The turns of a session, cut at prompts the way the ingest cuts them."""
+    turns: list[Told] = []
+    for event in events:
+        opened = event.opens and turns and turns[-1].fold.user_event is not None
+        if opened and event.settles:
+            turns[-1].fold.settle()
+        if opened or not turns:
+            turns.append(Told())
+        turns[-1].add(event)
+    return turns
 
 
 def found(harness: Harness, root: Path, source: str | None = None) -> dict[str, SourceFile]:
@@ -53,19 +130,66 @@ def rows_of(harness: Harness, file: SourceFile) -> tuple[str | None, list[dict[s
 
 
 def read(
-    harness: Harness, file: SourceFile, rows: list[dict[str, Any]] | None = None, cuts: frozenset[int] = frozenset()
+    harness: Harness,
+    file: SourceFile,
+    rows: list[dict[str, Any]] | None = None,
+    cuts: frozenset[int] = frozenset(),
+    side: Side | None = None,
 ) -> list[Parsed]:
     """All records through the reader, which starts anew from its state at each cut."""
+    return _read(harness, file, rows, cuts, side)[0]
+
+
+def read_named(
+    harness: Harness, file: SourceFile, rows: list[dict[str, Any]], cuts: frozenset[int] = frozenset()
+) -> list[Parsed]:
+    """The same of a file whose place names its session."""
+    parsed, session = _read(harness, file, rows, cuts, None)
+    assert session == file.native
+    return parsed
+
+
+def _read(
+    harness: Harness,
+    file: SourceFile,
+    rows: list[dict[str, Any]] | None,
+    cuts: frozenset[int],
+    side: Side | None,
+) -> tuple[list[Parsed], str | None]:
     native, own = rows_of(harness, file) if rows is None else (file.native, rows)
     file = SourceFile(file.path, file.source, file.form, file.role, native, file.parent)
-    reader, parsed = harness.reader(file, None, Beside()), []
+    side = side or Beside()
+    reader, parsed = harness.reader(file, None, side), []
     for number, row in enumerate(own):
         if number in cuts:
-            reader = harness.reader(file, json.loads(json.dumps(reader.state())), Beside())
+            reader = harness.reader(file, json.loads(json.dumps(reader.state())), side)
         parsed.append(reader.feed(row))
         assert parsed[-1].items or parsed[-1].reason, row
         assert len(json.dumps(reader.state())) < STATE_LIMIT
+    return parsed, reader.session
+
+
+def read_twice(harness: Harness, file: SourceFile, rows: list[dict[str, Any]]) -> list[Parsed]:
+    """All records, the state put away after each, which must give what one uncut reading gives."""
+    reader, whole, parsed = harness.reader(file, None, NoSide()), harness.reader(file, None, NoSide()), []
+    for row in rows:
+        parsed.append(reader.feed(row))
+        assert repr(whole.feed(row)) == repr(parsed[-1])
+        assert parsed[-1].items or parsed[-1].reason, row
+        reader = harness.reader(file, json.loads(json.dumps(reader.state())), NoSide())
     return parsed
+
+
+def listed(harness: Harness, place: SourceFile) -> dict[str, str]:
+    """The sessions of a container by their native ids, with their fingerprints."""
+    with closing(harness.container(place)) as container:
+        return dict(container.sessions())
+
+
+def records_of(harness: Harness, place: SourceFile, native: str) -> list[dict[str, Any]]:
+    """The records of one session of a container."""
+    with closing(harness.container(place)) as container:
+        return list(container.records(native))
 
 
 def session_of(harness: Harness, file: SourceFile) -> str | None:
@@ -93,16 +217,9 @@ def turns(parsed: list[Parsed]) -> list[Told]:
             continue
         turn = made.setdefault(event.turn or next(reversed(made)), Told())
         for one in (*early, event):
-            _add(turn, one)
+            turn.add(one)
         early = []
     return list(made.values())
-
-
-def _add(turn: Told, event: Event) -> None:
-    turn.events.append(event)
-    flags = (512 if event.partial else 0) | (32 if event.superseded else 0)
-    ends = ENDS.index(event.ends) + 1 if event.ends is not None else 0
-    turn.fold.add(len(turn.events), TYPE_CODE[event.type], event.time or 0, flags, ends, None)
 
 
 def known_facts(harness: str) -> list[dict[str, Any]]:

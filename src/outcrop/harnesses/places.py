@@ -1,4 +1,4 @@
-"""How pi and its relatives name places: a `~` in a variable, and folders whose links may not lead out."""
+"""How programs name places: a `~` in a variable, and folders whose links may not lead out."""
 
 from __future__ import annotations
 
