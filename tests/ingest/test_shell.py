@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outcrop.ingest.commands import Script
-from outcrop.ingest.shell import Command, Edge, commands
+from outcrop.ingest.touches.commands import Script
+from outcrop.ingest.touches.shell import Command, Edge, commands
 
 MARKS = ["'", '"', "\\", "`", "$(", ")", "$((", "${", "}", "((", "[[", "<<EOF\n", "EOF\n", ">", ">>", "<(", "|", "&&",
          ";", "\n", "#", " ", "a/b.py", "cat ", "cd ", "-c ", "bash ", "git ", "sed -i ", "*", "{a,b}", "$x",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from facts import CORPUS, needs_corpus
 from outcrop.harnesses import SourceFile, load
-from outcrop.ingest.patches import patched
 from outcrop.ingest.touches import Effect, Match, touches_of_call, touches_of_result
+from outcrop.ingest.touches.patches import patched
 from outcrop.model import Event, EventType
 from pi_reading import Beside
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from outcrop.ingest.shell import Word
-from outcrop.ingest.touched import Effect
+from outcrop.ingest.touches.shell import Word
+from outcrop.ingest.touches.touch import Effect
 
 Named = tuple[Word, Effect, bool]
 

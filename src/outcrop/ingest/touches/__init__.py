@@ -13,10 +13,10 @@ from typing import Any
 
 from outcrop.calls import RAW
 from outcrop.harnesses.toolnames import Category, canonical, category
-from outcrop.ingest.commands import Script
-from outcrop.ingest.patches import is_patch, patched
-from outcrop.ingest.tooleffects import OPERATIONS, effect_of, is_patching, is_powershell, is_remote, is_shell
-from outcrop.ingest.touched import Effect, Match, Touch, absolute, joined, path_of
+from outcrop.ingest.touches.commands import Script
+from outcrop.ingest.touches.patches import is_patch, patched
+from outcrop.ingest.touches.tooleffects import OPERATIONS, effect_of, is_patching, is_powershell, is_remote, is_shell
+from outcrop.ingest.touches.touch import Effect, Match, Touch, absolute, joined, path_of
 
 __all__ = ["Effect", "Match", "Touch", "touches_of_call", "touches_of_result"]
 

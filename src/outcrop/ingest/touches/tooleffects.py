@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from outcrop.ingest.touched import Effect
+from outcrop.ingest.touches.touch import Effect
 
 OPERATIONS = {
     "view": Effect.READ,

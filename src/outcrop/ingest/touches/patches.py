@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from outcrop.ingest.touched import Effect
+from outcrop.ingest.touches.touch import Effect
 
 _BEGIN = re.compile(r"^\*\*\* Begin Patch\s*$", re.MULTILINE)
 _HEADER = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]+)$", re.MULTILINE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from outcrop.ingest.touched import Effect
+from outcrop.ingest.touches.touch import Effect
 
 _QUOTED = r"""r?(['"`])([^'"`\n{}$]{1,512})"""
 _OPEN = re.compile(rf"""\bopen\(\s*{_QUOTED}\1\s*(?:,\s*(?:mode\s*=\s*)?['"]([rwaxbtU+]+)['"])?""")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from outcrop.ingest.powershell import cmdlet
-from outcrop.ingest.shell import SUBSTITUTED, Command, Edge, Word, commands
-from outcrop.ingest.touched import Effect, joined
-from outcrop.ingest.verbs import parted, touched_by
+from outcrop.ingest.touches.powershell import cmdlet
+from outcrop.ingest.touches.shell import SUBSTITUTED, Command, Edge, Word, commands
+from outcrop.ingest.touches.touch import Effect, joined
+from outcrop.ingest.touches.verbs import parted, touched_by
 
 NESTED = 6
 """Scripts inside each other (`bash -c "bash -c …"`); what lies deeper is skipped."""

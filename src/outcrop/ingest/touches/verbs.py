@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from outcrop.ingest.inline_code import coded
-from outcrop.ingest.patches import patched
-from outcrop.ingest.shell import Word
-from outcrop.ingest.touched import Effect
+from outcrop.ingest.touches.inline_code import coded
+from outcrop.ingest.touches.patches import patched
+from outcrop.ingest.touches.shell import Word
+from outcrop.ingest.touches.touch import Effect
 
 Named = tuple[Word, Effect, bool]
 """An operand, the effect, and whether it is seen from the command's directory (else its place is unknown)."""

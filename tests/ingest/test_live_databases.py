@@ -1,0 +1,580 @@
+"""Databases that their own program holds open and writes while `outcrop index` reads them.
+
+The writer is a process of its own, with its own connection in WAL mode, and waits for no lock: whatever got in its
+way would fail at once. Each program writes as it really does: rows in place, rows anew, whole documents.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outcrop.store.embedded.rows import DELETED
+from world import World
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+START = 1780300800
+"""UTC seconds of the first message; each later one comes a minute after the one before."""
+Statement = tuple[str, list[Any]]
+
+WRITER = """
+import json, sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+database.execute("PRAGMA journal_mode = WAL")
+database.execute("PRAGMA wal_autocheckpoint = 0")
+for line in sys.stdin:
+    try:
+        found = []
+        for sql, values in json.loads(line):
+            found += database.execute(sql, values).fetchall()
+    except sqlite3.Error as error:
+        found = str(error)
+    print(json.dumps(found), flush=True)
+"""
+"""A program at work: takes lists of statements, one a line; answers with rows, or with the error as a text."""
+
+
+class Store:
+    """One program's database with one session, said into and changed as the program does it."""
+
+    source = ""
+    place = ""
+    native = "live"
+    edits = True
+    """Whether the program changes a message after it is written."""
+    lasting = True
+    """Whether its rows have names that last: where they do not, a changed message is another one."""
+    secrets: tuple[str, ...] = ()
+    """Tables, and columns as `table.column`, that nobody but the program may read."""
+
+    def base(self) -> str:
+        """Statements that make the database, with its credentials."""
+        raise NotImplementedError
+
+    def begin(self) -> list[Statement]:
+        raise NotImplementedError
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        """Put in message `number`."""
+        raise NotImplementedError
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        """Change what the assistant says in message `number`."""
+        raise NotImplementedError
+
+    def drop(self, number: int) -> list[Statement]:
+        raise NotImplementedError
+
+
+def second(number: int) -> int:
+    return START + 60 * number
+
+
+class OpenCode(Store):
+    source, place, native = "opencode", ".local/share/opencode/opencode.db", "ses_live00000001"
+    secrets = ("account", "credential", "session.share_url")
+
+    def base(self) -> str:
+        return (FIXTURES / "opencode" / "database.sql").read_text(encoding="utf-8")
+
+    def begin(self) -> list[Statement]:
+        values = ["ses_live00000001", "p1", "live", "/w/live", "Live", "1.4.0", second(0) * 1000, second(0) * 1000]
+        return [
+            (
+                "INSERT INTO session (id, project_id, slug, directory, title, version, time_created, time_updated)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
+        ]
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        time = second(number) * 1000
+        message = {"role": role, "time": {"created": time, "completed": time}}
+        if role == "assistant":
+            message |= {"modelID": "gull-4", "finish": "stop"}
+        part = json.dumps({"type": "text", "text": text})
+        return [
+            (
+                "INSERT INTO message VALUES (?, 'ses_live00000001', ?, ?, ?)",
+                [f"msg_l{number:03}", time, time, json.dumps(message)],
+            ),
+            (
+                "INSERT INTO part VALUES (?, ?, 'ses_live00000001', ?, ?, ?)",
+                [f"prt_l{number:03}", f"msg_l{number:03}", time, time, part],
+            ),
+            ("UPDATE session SET time_updated = ? WHERE id = 'ses_live00000001'", [time]),
+        ]
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        part = json.dumps({"type": "text", "text": text})
+        return [
+            (
+                "UPDATE part SET data = ?, time_updated = time_updated + 999 WHERE id = ?",
+                [part, f"prt_l{number:03}"],
+            )
+        ]
+
+    def drop(self, number: int) -> list[Statement]:
+        return [
+            ("DELETE FROM part WHERE id = ?", [f"prt_l{number:03}"]),
+            ("DELETE FROM message WHERE id = ?", [f"msg_l{number:03}"]),
+        ]
+
+
+class Crush(Store):
+    source, place = "crush", ".local/share/crush/crush.db"
+    secrets = ("files",)
+
+    def base(self) -> str:
+        return (FIXTURES / "crush" / "crush.sql").read_text(encoding="utf-8")
+
+    def begin(self) -> list[Statement]:
+        return [
+            (
+                "INSERT INTO sessions (id, title, updated_at, created_at) VALUES ('live', 'Live', ?, ?)",
+                [second(0), second(0)],
+            )
+        ]
+
+    def parts(self, role: str, text: str, number: int) -> str:
+        parts: list[Any] = [{"type": "text", "data": {"text": text}}]
+        if role == "assistant":
+            parts.append({"type": "finish", "data": {"reason": "end_turn", "time": second(number)}})
+        return json.dumps(parts)
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        return [
+            (
+                "INSERT INTO messages (id, session_id, role, parts, model, created_at, updated_at)"
+                " VALUES (?, 'live', ?, ?, 'gull-4', ?, ?)",
+                [f"l{number}", role, self.parts(role, text, number), second(number), second(number)],
+            ),
+            (
+                "UPDATE sessions SET message_count = message_count + 1, updated_at = ? WHERE id = 'live'",
+                [second(number)],
+            ),
+        ]
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        return [
+            (
+                "UPDATE messages SET parts = ?, updated_at = updated_at + 5 WHERE id = ?",
+                [self.parts("assistant", text, number), f"l{number}"],
+            )
+        ]
+
+    def drop(self, number: int) -> list[Statement]:
+        return [
+            ("DELETE FROM messages WHERE id = ?", [f"l{number}"]),
+            ("UPDATE sessions SET message_count = message_count - 1 WHERE id = 'live'", []),
+        ]
+
+
+class Cursor(Store):
+    """Rows are put in anew under their key: the table replaces what is there."""
+
+    source, place = "cursor-sqlite", ".config/Cursor/User/globalStorage/state.vscdb"
+    secrets = ("ItemTable.cursorAuth/accessToken",)
+
+    def __init__(self) -> None:
+        self.heads: list[dict[str, Any]] = []
+
+    def base(self) -> str:
+        return (
+            "CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);"
+            "CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);"
+            "INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'never-read-this');"
+        )
+
+    def put(self, key: str, value: Any) -> Statement:
+        return "INSERT INTO cursorDiskKV VALUES (?, ?)", [key, json.dumps(value)]
+
+    def begin(self) -> list[Statement]:
+        head = {"composerId": "live", "name": "Live", "status": "completed", "unifiedMode": "agent",
+                "createdAt": second(0) * 1000, "lastUpdatedAt": second(len(self.heads)) * 1000,
+                "fullConversationHeadersOnly": self.heads}  # fmt: skip
+        return [self.put("composerData:live", head)]
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        kind = 1 if role == "user" else 2
+        self.heads.append({"bubbleId": f"l{number}", "type": kind})
+        return [self.bubble(number, kind, text), *self.begin()]
+
+    def bubble(self, number: int, kind: int, text: str) -> Statement:
+        value = {"type": kind, "bubbleId": f"l{number}", "createdAt": second(number) * 1000, "text": text}
+        return self.put(f"bubbleId:live:l{number}", value)
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        return [self.bubble(number, 2, text)]
+
+    def drop(self, number: int) -> list[Statement]:
+        self.heads = [head for head in self.heads if head["bubbleId"] != f"l{number}"]
+        return [("DELETE FROM cursorDiskKV WHERE key = ?", [f"bubbleId:live:l{number}"]), *self.begin()]
+
+
+class Hermes(Store):
+    """A message is never edited; what is undone stays and is marked, what is retried goes."""
+
+    source, place, edits = "hermes", ".hermes/state.db", False
+    secrets = ("credentials", "sessions.api_key")
+
+    def base(self) -> str:
+        return (FIXTURES / "hermes" / "state.sql").read_text(encoding="utf-8")
+
+    def begin(self) -> list[Statement]:
+        return [("INSERT INTO sessions (id, source, started_at, title) VALUES ('live', 'cli', ?, 'Live')", [START])]
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        return [
+            (
+                "INSERT INTO messages (id, session_id, role, content, timestamp, finish_reason)"
+                " VALUES (?, 'live', ?, ?, ?, ?)",
+                [1000 + number, role, text, second(number), "stop" if role == "assistant" else None],
+            )
+        ]
+
+    def drop(self, number: int) -> list[Statement]:
+        return [("DELETE FROM messages WHERE id = ?", [1000 + number])]
+
+
+class Goose(Store):
+    """Rows are deleted and put in anew when a conversation is edited."""
+
+    lasting = False
+    source, place = "goose", ".local/share/goose/sessions/sessions.db"
+    secrets = ("sessions.extension_data", "sessions.recipe_json")
+
+    def base(self) -> str:
+        return (FIXTURES / "goose" / "sessions.sql").read_text(encoding="utf-8")
+
+    def begin(self) -> list[Statement]:
+        moment = "2026-06-01 08:00:00"
+        return [
+            (
+                "INSERT INTO sessions (id, name, working_dir, created_at, updated_at)"
+                " VALUES ('live', 'Live', '/w/live', ?, ?)",
+                [moment, moment],
+            )
+        ]
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        content = json.dumps([{"type": "text", "text": text}])
+        return [
+            (
+                "INSERT INTO messages (id, message_id, session_id, role, content_json, created_timestamp)"
+                " VALUES (?, ?, 'live', ?, ?, ?)",
+                [1000 + number, f"msg_l{number}", role, content, second(number)],
+            ),
+            ("UPDATE sessions SET updated_at = datetime(?, 'unixepoch') WHERE id = 'live'", [second(number)]),
+        ]
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        content = json.dumps([{"type": "text", "text": text}])
+        return [("UPDATE messages SET content_json = ? WHERE id = ?", [content, 1000 + number])]
+
+    def drop(self, number: int) -> list[Statement]:
+        return [("DELETE FROM messages WHERE id = ?", [1000 + number])]
+
+
+class Nac(Store):
+    """A log: a message is changed by a later row of its index."""
+
+    lasting = False
+    source, place = "nac", ".config/nac/store.db"
+    secrets = ("sessions.api_key_env", "sessions.extra_headers_json", "sessions.sandbox_json", "sessions.store_path")
+
+    def base(self) -> str:
+        return (FIXTURES / "nac" / "store.sql").read_text(encoding="utf-8")
+
+    def begin(self) -> list[Statement]:
+        return [
+            (
+                "INSERT INTO sessions (session_id, cwd, model, messages_json, created_at, updated_at)"
+                " VALUES ('live', '/w/live', 'gull-4', '[]', datetime(?, 'unixepoch'), datetime(?, 'unixepoch'))",
+                [START, START],
+            )
+        ]
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        message = json.dumps({"role": role, "content": text})
+        event = {"nac_transcript_message": {"idx": number, "kind": role, "message": message}}
+        return [
+            (
+                "INSERT INTO thread_events (session_id, thread_name, event_json, created_at)"
+                " VALUES ('live', '__orchestrator__', ?, datetime(?, 'unixepoch'))",
+                [json.dumps(event), second(number)],
+            )
+        ]
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        return self.say(number, "assistant", text)
+
+    def drop(self, number: int) -> list[Statement]:
+        return [
+            (
+                "DELETE FROM thread_events WHERE session_id = 'live'"
+                " AND json_extract(event_json, '$.nac_transcript_message.idx') = ?",
+                [number],
+            )
+        ]
+
+
+class Kiro(Store):
+    """The conversation is one document, written whole."""
+
+    lasting = False
+    source, place = "kiro", ".local/share/kiro-cli/data.sqlite3"
+    secrets = ("auth_kv",)
+
+    def __init__(self) -> None:
+        self.said: dict[int, str] = {}
+
+    def base(self) -> str:
+        return (FIXTURES / "kiro-cli" / "data.sql").read_text(encoding="utf-8")
+
+    def begin(self) -> list[Statement]:
+        history = []
+        for number in sorted(number for number in self.said if number % 2 == 0):
+            answer = self.said.get(number + 1)
+            user = {"timestamp": None, "content": {"Prompt": {"prompt": self.said[number]}}}
+            assistant = answer and {"Response": {"message_id": f"l{number + 1}", "content": answer}}
+            ended = {"stream_end_timestamp_ms": second(number + 1) * 1000, "model_id": "gull-4"}
+            history.append({"user": user, "assistant": assistant, "request_metadata": ended})
+        value = json.dumps({"conversation_id": "live", "history": history})
+        updated = second(max(self.said, default=0)) * 1000
+        return [
+            (
+                "INSERT INTO conversations_v2 VALUES ('/w/live', 'live', ?, ?, ?) ON CONFLICT (key, conversation_id)"
+                " DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at + 1",
+                [value, START * 1000, updated],
+            )
+        ]
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        self.said[number] = text
+        return self.begin()
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        return self.say(number, "assistant", text)
+
+    def drop(self, number: int) -> list[Statement]:
+        del self.said[number]
+        return self.begin()
+
+
+STORES = [OpenCode, Crush, Cursor, Hermes, Goose, Nac, Kiro]
+
+
+class Writer:
+    """The program's own process. Every answer must come without an error."""
+
+    def __init__(self, path: Path) -> None:
+        command = [sys.executable, "-c", WRITER, str(path)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def send(self, statements: list[Statement]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(statements) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self._process.stdout is not None
+        found = json.loads(self._process.stdout.readline())
+        assert not isinstance(found, str), found
+        return found
+
+    def do(self, *statements: list[Statement]) -> Any:
+        self.send([one for some in statements for one in some])
+        return self.answer()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+        self._process.stdout.close()
+
+
+class Live:
+    """A program at work in a world, and the history that is made of it."""
+
+    def __init__(self, world: World, store: Store) -> None:
+        self.world, self.store = world, store
+        self.path = world.home / store.place
+        self.path.parent.mkdir(parents=True)
+        world.store.mkdir(parents=True)
+        (world.store / "config.toml").write_text("[index]\nauto = false\n", encoding="utf-8")
+        with closing(sqlite3.connect(self.path)) as database:
+            database.executescript(store.base())
+        self.writer = Writer(self.path)
+
+    def index(self) -> dict[str, Any]:
+        """A run of the command, which must leave the program's files as they are."""
+        before = self.files()
+        done: dict[str, Any] = self.world.index("--json", "--source", self.store.source).json
+        assert done["problems"] == []
+        assert self.files() == before
+        return done
+
+    def files(self) -> dict[str, tuple[bytes, int]]:
+        """Bytes and time of the database and its log: what stands in the `-shm` file are the readers' own marks."""
+        found = [self.path, self.path.with_name(self.path.name + "-wal")]
+        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in found if path.exists()}
+
+    def texts(self) -> dict[str, str]:
+        """What was said in the live session → event id."""
+        ((uid,),) = self.query(f"SELECT uid FROM session WHERE native = '{self.store.native}'")
+        from outcrop.contracts.mcp_v1.shapes import session_id
+
+        found = {}
+        for turn in self.world.children(str(session_id(uid)), "turns"):
+            for event in self.world.children(turn["id"], "events"):
+                if event["type"] in ("user_input", "assistant_response"):
+                    found[self.world.data("open", id=event["id"])["content"]["text"]] = event["id"]
+        return found
+
+    def hits(self, word: str) -> list[str]:
+        return [hit["id"] for hit in self.world.data("search_sessions", query=word)["results"]]
+
+    def flagged(self) -> set[str]:
+        """Ids of the events that are gone from the database."""
+        from outcrop import ids
+
+        rows = self.query(
+            f"SELECT event.uid FROM event JOIN session ON session.id = event.session"
+            f" WHERE session.native = '{self.store.native}' AND flags & {DELETED}"
+        )
+        return {ids.write(ids.Kind.EVENT, uid) for (uid,) in rows}
+
+    def query(self, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self.world.store / "outcrop.db")) as database:
+            return database.execute(sql).fetchall()
+
+
+@pytest.fixture(params=STORES, ids=lambda store: str(store.source))
+def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
+    made = Live(World(tmp_path), request.param())
+    yield made
+    made.writer.close()
+    made.world.close()
+
+
+BEGIN: list[Statement] = [("BEGIN IMMEDIATE", [])]
+COMMIT: list[Statement] = [("COMMIT", [])]
+
+
+def test_a_database_is_followed_while_its_program_writes(live: Live) -> None:
+    store, writer = live.store, live.writer
+    writer.do(store.begin(), store.say(0, "user", "light the lamp"), store.say(1, "assistant", "halcyon rises"))
+    assert b"halcyon" not in live.path.read_bytes(), "the rows are in the log alone"
+    live.index()
+    assert list(live.texts()) == ["light the lamp", "halcyon rises"]
+    assert live.hits("halcyon") == [live.texts()["halcyon rises"]]
+
+    # Gained, while a transaction stands open: nothing of it is seen, and it goes on.
+    writer.do(BEGIN, store.say(2, "user", "and the second lamp"))
+    live.index()
+    assert list(live.texts()) == ["light the lamp", "halcyon rises"]
+    writer.do(store.say(3, "assistant", "kittiwake dives"), COMMIT)
+    live.index()
+    assert list(live.texts()) == ["light the lamp", "halcyon rises", "and the second lamp", "kittiwake dives"]
+    assert live.hits("kittiwake") == [live.texts()["kittiwake dives"]]
+
+    before = live.texts()
+    gone = set()
+    if store.edits:
+        writer.do(store.edit(3, "the petrel lands"))
+        live.index()
+        now = live.texts()
+        if store.lasting:
+            assert now == {**dict(list(before.items())[:3]), "the petrel lands": before["kittiwake dives"]}
+            assert live.hits("kittiwake") == []
+        else:
+            assert now == {**before, "the petrel lands": now["the petrel lands"]}
+            gone.add(before["kittiwake dives"])
+        assert live.hits("petrel") == [now["the petrel lands"]]
+        assert live.flagged() & set(now.values()) == gone
+
+    before = live.texts()
+    last = list(before)[-1]
+    writer.do(store.drop(3))
+    live.index()
+    assert live.texts() == before, "what is gone there is kept here"
+    assert live.flagged() & set(before.values()) == {*gone, before[last]}
+    assert live.hits(last.split()[-1]) == [before[last]]
+
+    assert live.index()["records"] == 0, "nothing new, nothing read"
+    assert writer.do([("PRAGMA wal_checkpoint(TRUNCATE)", [])])[0][0] == 0, "nobody holds the log"
+    live.index()
+    assert live.query("SELECT count(*) FROM problem") == [(0,)]
+
+
+def test_runs_beside_many_commits_lose_and_disturb_nothing(live: Live) -> None:
+    store, writer = live.store, live.writer
+    writer.do(store.begin(), store.say(0, "user", "begin"), store.say(1, "assistant", "begun"))
+    rounds = 40
+    pause: list[Statement] = [("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 120000)"
+                          " SELECT max(i) FROM n", [])]  # fmt: skip
+    texts = ["begin", "begun"]
+    for number in range(2, 2 + 2 * rounds, 2):
+        texts += [f"ask {number}", f"tell {number}"]
+        said = [*store.say(number, "user", texts[-2]), *store.say(number + 1, "assistant", texts[-1])]
+        writer.send(BEGIN + said + pause + COMMIT)
+    for _ in range(3):
+        done = live.world.index("--json", "--source", store.source).json
+        assert done["problems"] == []
+    for _ in range(rounds):
+        writer.answer()
+    live.index()
+    assert list(live.texts()) == texts
+    assert live.flagged() == set()
+
+
+@pytest.mark.parametrize("made", STORES, ids=lambda store: str(store.source))
+def test_credentials_are_never_read(made: type[Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite itself tells of every column that a statement reads."""
+    from outcrop import config
+    from outcrop.harnesses import Environment
+    from outcrop.ingest.pipeline import index
+
+    store = made()
+    path = tmp_path / "home" / store.place
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(store.base())
+        for statement in [*store.begin(), *store.say(0, "user", "ask"), *store.say(1, "assistant", "tell")]:
+            database.execute(*statement)
+        database.commit()
+    columns: set[tuple[str, str]] = set()
+    connect = sqlite3.connect
+
+    def watched(database: Any, *arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection = connect(database, *arguments, **named)
+        if path.name in str(database):
+
+            def note(action: int, table: str | None, column: str | None, *_: Any) -> int:
+                if action == sqlite3.SQLITE_READ:
+                    columns.add((table or "", column or ""))
+                return sqlite3.SQLITE_OK
+
+            connection.set_authorizer(note)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    here = Environment(tmp_path / "home", {"OUTCROP_HOME": str(tmp_path / "store")})
+    summary = index(config.load(here), here)
+    assert summary.events
+    assert columns
+    read = {table for table, _ in columns} | {f"{table}.{column}" for table, column in columns}
+    assert read & set(store.secrets) == set()
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    for file in (tmp_path / "store").rglob("*"):
+        assert not file.is_file() or b"never-read-this" not in file.read_bytes()
