@@ -189,7 +189,8 @@ class Harness(Protocol):
         """
         stats = [os.stat(file.path)]
         if os.path.exists(file.path + "-wal"):
-            stats.append(os.stat(file.path + "-wal"))
+            wal = os.stat(file.path + "-wal")
+            stats += [wal] if wal.st_size else []  # an empty one is left by readers, by ours too
         return sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
 
     def agent_of(self, source: str) -> str:

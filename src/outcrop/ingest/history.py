@@ -408,7 +408,9 @@ def rebuild_turn(writer: Writer, id: int) -> None:
 def _replace(work: SessionWork, staged: Staged, stored: Any, todo: list[tuple[int, int]]) -> None:
     """An event that is stored was read anew: same id, `rev` stepped if its meaning changed."""
     writer = work.writer
-    before = writer.db.execute("SELECT turn, ord, type, time FROM event WHERE id = ?", (stored.id,)).fetchone()
+    before = writer.db.execute("SELECT turn, ord, type, time, flags FROM event WHERE id = ?", (stored.id,)).fetchone()
+    if staged.flags & before[4] & rows.GUESSED:
+        staged.time = before[3]  # of a file's times the one at first sight counts (ruling 22)
     old = writer.content(stored.block, stored.slot)
     work.add(staged, stored.id, stored=True)
     row = work.replaced[-1]
