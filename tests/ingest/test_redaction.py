@@ -45,6 +45,43 @@ SECRETS: list[tuple[str, str]] = [
     ("telegram-token", "123456789" + ":AA" + ALNUM[:33]),
     ("jwt", jwt({"typ": "JWT", "alg": "HS256"})),
     ("private-key", PEM),
+    ("gitlab-token", "glptt" + "-" + HEX * 2 + HEX[:8]),
+    ("gitlab-token", "gldt" + "-" + ALNUM[:20]),
+    ("gitlab-token", "glrt" + "-t1_" + ALNUM[:20]),
+    ("gitlab-token", "glcbt" + "-64_" + ALNUM[:20]),
+    ("google-oauth", "GOC" + "SPX-" + ALNUM[:28]),
+    ("google-oauth", "ya" + "29.a0" + ALNUM[:100]),
+    ("google-oauth", "ya" + "29.c." + ALNUM[:100]),
+    ("groq-key", "gsk" + "_" + ALNUM[:52]),
+    ("xai-key", "xai" + "-" + ALNUM[:80]),
+    ("perplexity-key", "pplx" + "-" + ALNUM[:48]),
+    ("cerebras-key", "csk" + "-" + ALNUM[:48].lower()),
+    ("tavily-key", "tvly" + "-" + ALNUM[:32]),
+    ("tavily-key", "tvly" + "-dev-" + ALNUM[:32]),
+    ("replicate-token", "r8" + "_" + ALNUM[:37]),
+    ("langsmith-key", "lsv2" + "_pt_" + HEX * 2 + "_" + HEX[:10]),
+    ("langsmith-key", "lsv2" + "_sk_" + HEX * 2 + "_" + HEX[:10]),
+    ("vault-token", "hvs" + "." + ALNUM[:24]),
+    ("vault-token", "hvb" + "." + ALNUM[:90] + "_-" + ALNUM[:40]),
+    *[("digitalocean-token", f"do{kind}_v1" + "_" + HEX * 4) for kind in "por"],
+    *[("shopify-token", f"shp{kind}" + "_" + HEX * 2) for kind in ("at", "ss", "ca", "pa")],
+    ("age-key", "AGE-SECRET" + "-KEY-1" + ("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" * 2)[:58]),
+    ("docker-token", "dckr" + "_pat_" + ALNUM[:27]),
+    ("linear-key", "lin" + "_api_" + ALNUM[:40]),
+    ("notion-token", "ntn" + "_12345678901" + ALNUM[:35]),
+    ("notion-token", "secret" + "_" + ALNUM[:43]),
+    ("figma-token", "figd" + "_" + ALNUM[:20] + "-_" + ALNUM[:18]),
+    ("supabase-key", "sbp" + "_" + HEX * 2 + HEX[:8]),
+    ("supabase-key", "sb" + "_secret_" + ALNUM[:22] + "_" + ALNUM[:8]),
+    ("grafana-token", "glsa" + "_" + ALNUM[:32] + "_" + HEX[:8]),
+    ("grafana-token", "glc" + "_eyJ" + ALNUM[:80] + "=="),
+    ("sentry-token", "sntryu" + "_" + HEX * 4),
+    ("sentry-token", "sntrys" + "_eyJ" + ALNUM[:80] + "=_" + ALNUM[:43]),
+    ("doppler-token", "dp" + ".pt." + ALNUM[:43]),
+    ("doppler-token", "dp" + ".st.dev_x." + ALNUM[:43]),
+    ("pulumi-token", "pul" + "-" + HEX * 2 + HEX[:8]),
+    ("rubygems-key", "rubygems" + "_" + HEX * 3),
+    ("newrelic-key", "NRAK" + "-" + ALNUM[:27].upper()),
 ]
 NAMED: list[tuple[str, str, str]] = [
     ("slack-webhook", "https://hooks.slack.com/services/{}", "T00000000/B00000000/" + ALNUM[:24]),
@@ -56,6 +93,22 @@ NAMED: list[tuple[str, str, str]] = [
     ("authorization", "authorization: basic {}", "dXNlcjpwYXNzMTIz"),
     ("url-password", "postgres://app:{}@db.internal:5432/main", "s3cret-Pa55"),
     ("url-password", "redis://:{}@cache:6379", "hunter2"),
+    *[
+        ("url-password", frame, secret)
+        for frame, secret in (
+            ("postgres://admin:{}@db.host/x", "p@ssW0rdX9"),
+            ("postgres://admin:{}@db.host/x?email=me@example.com", "p@ss@W0rdX9"),
+            ("https://me:{}@example.com:8080/x", "p@ssW0rdX9"),
+            ("postgres://admin:{}@db.host/x", "pa/ssW0rdX9"),
+            ("postgresql+asyncpg://admin:{}@db.host/x", "/pa/ss@W0rdX9"),
+            ("mysql://root:{}@db/x", "a<bX9zzz"),
+            ("mysql://root:{}@db/x", "a'bX9zzz"),
+            ("mongodb://me:{}@h1:27017,h2:27017/db", "a/bX9zzz"),
+        )
+    ],
+    ("dsn-password", "Server=tcp:db.host,1433;Database=x;User ID=sa;Password={};Encrypt=true", "s3cret-Pa55"),
+    ("dsn-password", "Driver={{ODBC Driver 18}};UID=sa;PWD={};", "s3cret-Pa55"),
+    ("dsn-password", "Password={}; Server=db.host", "s3cret-Pa55"),
     ("url-password", r"git clone https:\/\/me:{}@example.com\/x.git", "hunter2"),
 ]
 CASES = [*((rule, "{}", secret) for rule, secret in SECRETS), *NAMED]
@@ -89,6 +142,18 @@ def test_a_key_block_with_escaped_line_ends_or_without_an_end_is_masked_whole() 
     assert ALNUM[:40] not in Masker().mask(numbered)
 
 
+def test_the_private_lines_of_a_putty_key_are_masked() -> None:
+    lines = [ALNUM[:64], ALNUM[1:65], ALNUM[:20] + "=="]
+    key = "PuTTY-User-Key-File-3: ssh-ed25519\nPublic-Lines: 1\nAAAA\nPrivate-Lines: 3\n{}\nPrivate-MAC: " + HEX
+    for text in (key.format("\n".join(lines)), key.format("\n".join(lines)).replace("\n", "\\n")):
+        masked = Masker().mask(text)
+        assert not any(line in masked for line in lines)
+        assert "Private-Lines: 3[REDACTED:private-key]" in masked
+        assert masked.endswith("Private-MAC: " + HEX)
+        assert Masker().mask(masked) == masked
+        assert Masker().needed(json.dumps({"text": text}).encode())
+
+
 def test_a_program_that_speaks_of_key_blocks_is_left_alone() -> None:
     text = 'if "-----BEGIN PRIVATE KEY-----" in text and text.endswith("-----END PRIVATE KEY-----"): load(text)'
     assert Masker().mask(text) == text
@@ -107,6 +172,43 @@ def test_a_program_that_speaks_of_key_blocks_is_left_alone() -> None:
         "Bearer authentication-is-required-for-this",
         "the task-notification, disk-usage and risk-assessment-of-everything",
         "sk-fading-circle sk-xxxxxxxxxxxxxxxxxxxxxxxx",
+        "http://host:8080,me@example.com and http://host:3000?email=me@example.com",
+        "postgres://db.host:5432/x?email=me@example.com",
+        "postgres://db.host/x@1.2 npm://registry/pkg@1.2.3 git+ssh://host/me/x.git@v1.0",
+        "postgres://db.host:5432/x@v1",
+        '["postgres://a:bcdef","me@example.com"]',
+        "`postgres://a:bcdef`,`me@example.com`",
+        "<b>mysql://a:bcdef</b>me@example.com",
+        "mysql://root:<password>@db/x",
+        "https://example.com/a:b/c@d",
+        "host = h; password = load(); server=x;password=cfg.password; server=x;password=get(1)",
+        "Server=db;Password=$PASSWORD;Server=db;Password={password};Server=db;Password=%PASSWORD%",
+        "password=hunter22 alone; and so=on;password=hunter22",
+        "gsk_render_node_get_node_type gsk_" + ALNUM[:20],
+        "xai-grok-4-fast-reasoning xai-" + ALNUM[:30],
+        "pplx-70b-online pplx-" + ALNUM[:20],
+        "csk-" + ALNUM[:19],
+        "tvly-YOUR_API_KEY tvly-search-results-of-the-last-week",
+        "r8_" + ALNUM[:30],
+        "lsv2_pt_" + ALNUM[:32],
+        "hvs.some_method_name_that_is_long(x) hvs." + ALNUM[:20],
+        "dop_v1_" + HEX * 2,
+        "shpat_" + HEX,
+        "AGE-SECRET-KEY-1" + "Q" * 40,
+        "dckr_pat_" + ALNUM[:12],
+        "lin_api_" + ALNUM[:20],
+        "ntn_" + ALNUM[:20] + " secret_" + HEX * 4 + " client_secret_" + ALNUM[:43] + " secret_" + HEX * 2,
+        "figd_" + ALNUM[:20],
+        "sbp_" + HEX + " sb_secret_" + ALNUM[:10],
+        "glsa_" + ALNUM[:32] + " glc_" + ALNUM[:60],
+        "sntryu_" + HEX + " sntrys_" + ALNUM[:60],
+        "dp.st.dev dp.pt." + ALNUM[:20] + " module.dp.state." + HEX,
+        "pul-" + HEX,
+        "rubygems_" + HEX,
+        "NRAK-" + ALNUM[:10].upper(),
+        "GOCSPX-" + ALNUM[:20] + " ya29.example",
+        "glptt-" + HEX + " gldt-with-a-long-name-that-has-no-number",
+        "Private-Lines: 8 is the number of lines that follow",
         "AWS_SECRET_ACCESS_KEY=" + "$(cat /run/secrets/key)",
         "secret " + ALNUM[:40],
         "eyJhbGciOiJub25l.not.a-token-at-all-but-long-enough",
@@ -220,6 +322,15 @@ HOSTILE = [
     "://a:",
     "x://a:b",
     "://",
+    "postgres://a:b/",
+    "postgres://a:b@",
+    "mysql://a:<a'a",
+    "Server=x;",
+    "Server=x;Password=abcd;",
+    "Private-Lines: 3\n" + "A" * 64,
+    "ya29.",
+    "glcbt-",
+    "tvly-dev-",
     "Authorization: ",
     "aws_secret_access_key=\\\\\\\\",
     "sk-ant-",

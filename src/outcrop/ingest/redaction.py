@@ -58,8 +58,13 @@ def _is_key_block(text: str) -> bool:
 
 
 def _is_password(text: str) -> bool:
-    """No placeholder (`$PASSWORD`, `${…}`, `{…}`, `<…>`, `%s`, `***`) and not masked already."""
-    return re.fullmatch(r"\$\w+|[$%#]?[{(\[].*|%\w|\*+|\.+", text) is None
+    """No placeholder (`$PASSWORD`, `${…}`, `{…}`, `<…>`, `%s`, `***`), no port with what follows it, not masked."""
+    return re.fullmatch(r"\$\w+|[$%#]?[{(\[].*|%\w|\*+|\.+|\d{1,5}[\\/?#,;&|)].*", text) is None
+
+
+def _is_dsn_password(text: str) -> bool:
+    """A value, where a program would have a variable, an attribute or a call: `password=self.password;`."""
+    return _is_password(text) and re.fullmatch(r"%\w+%|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|.*\(.*\)", text) is None
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,6 +86,28 @@ _QUOTED = r"\\{0,4}[\"']?\s{0,4}[:=]\s{0,4}\\{0,4}[\"']?"
 _SLASH = r"\\{0,4}/"
 _KEY_NAME = r"(?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_LINE = r"(?:\\{1,4}[nr]|[\s\"'+,|>])*[A-Za-z0-9+/=]{32,}"
+_PPK_BREAK = r"(?:\\{1,4}[nr]|\s){1,16}(?:\d{1,6}[\t→|:] {0,4})?"
+_PASSWORD = r"[^\s/@\"'`<>\\]"
+"""A character of a password in any URL."""
+_DSN_PASSWORD = rf"(?:{_PASSWORD}|\\{{0,4}}/(?!\\{{0,4}}/)|\\{{0,4}}[\"'`](?=[A-Za-z0-9])|<(?=[A-Za-z0-9]))"
+"""In the URL of a database a raw `/`, `<` or quote belongs to the password, if it cannot be the end of the URL."""
+_MORE = (
+    r"(?:@(?![A-Za-z0-9\-]{1,64}(?:\.[A-Za-z0-9.\-]{1,128}|(?=:))(?::\d{1,5})?[,;|&)\]}])"
+    r"[^\s/@\"'`<>\\?#]{1,128}){0,4}"
+)
+"""An `@` in the password: no host and its end stand between it and the next one."""
+_AT_HOST = r"@(?=[A-Za-z0-9_\[$%{])"
+_DATABASE = (
+    r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|valkeys?|amqps?|mssql|sqlserver|clickhouse|cockroachdb|oracle)"
+    r"(?:\+[a-z0-9_]{1,16})?"
+)
+_DSN_KEY = (
+    r"(?:server|data source|host(?:name)?|addr(?:ess)?|port|database|initial catalog|db ?name|user(?: ?id|name)?|uid"
+    r"|driver|encrypt|trustservercertificate|persist security info|pooling|ssl ?mode|charset)"
+)
+_APART = r"(?:(?<![A-Za-z0-9_.\-])|(?<=\\[nrt])|(?<=[\[;0-9][mK])|(?<=%[0-9A-F]{2}))"
+"""Not in the middle of a word or a path of attributes; what `_token` lets precede may precede."""
+_DSN_VALUE = r"([^\s;\"'`<>\\]{4,256})"
 
 RULES: tuple[Rule, ...] = (
     _rule(
@@ -90,6 +117,12 @@ RULES: tuple[Rule, ...] = (
         rf"(?:(?:[A-Za-z0-9+/=\s\\:,.\"'*|>→]|-(?!----)){{1,20000}}-----END {_KEY_NAME}|(?:{_KEY_LINE})+)",
         _is_key_block,
     ),
+    _rule(
+        "private-key",
+        "Private-Lines: ",
+        rf"Private-Lines: \d{{1,4}}((?:{_PPK_BREAK}[A-Za-z0-9+/=]{{32,}})+"
+        rf"(?:{_PPK_BREAK}[A-Za-z0-9+/=]{{1,64}}(?![A-Za-z0-9+/=:\-]))?)",
+    ),
     _rule("telegram-token", ":AA", r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_\-]{33}"),
     _rule("anthropic-key", "sk-ant-", _token("sk-", r"ant-[A-Za-z0-9_\-]{16,}")),
     _rule("openrouter-key", "sk-or-", _token("sk-", r"or-(?:v\d-)?[A-Za-z0-9]{32,}")),
@@ -98,6 +131,14 @@ RULES: tuple[Rule, ...] = (
     _rule("github-token", "ghp_|gho_|ghu_|ghs_|ghr_", _token("gh[pousr]_", r"[A-Za-z0-9]{30,}")),
     _rule("github-token", "github_pat_", _token("github_pat_", r"[A-Za-z0-9_]{22,}")),
     _rule("gitlab-token", "glpat-", _token("glpat-", r"[A-Za-z0-9_\-]{20,}")),
+    _rule("gitlab-token", "gldt-|glrt-", _token("gl[dr]t-", r"[A-Za-z0-9_\-]{20,}"), _is_mixed),
+    _rule("gitlab-token", "glptt-", _token("glptt-", r"[0-9a-f]{40}", r"(?![A-Za-z0-9])")),
+    _rule(
+        "gitlab-token",
+        "glcbt-",
+        _token("glcbt-", r"(?:[A-Za-z0-9]{1,5}_)?[A-Za-z0-9_\-]{20,}(?:\.[A-Za-z0-9_\-]{16,}){0,2}"),
+        _is_mixed,
+    ),
     _rule("slack-token", "xox", _token("xox[abeoprs]-", r"[A-Za-z0-9\-]{10,}"), _is_mixed),
     _rule("slack-token", "xapp-", _token("xapp-", r"[A-Za-z0-9\-]{20,}"), _is_mixed),
     _rule(
@@ -117,6 +158,43 @@ RULES: tuple[Rule, ...] = (
     _rule("pypi-token", "pypi-AgE", _token("pypi-", r"AgE[A-Za-z0-9_\-]{16,}")),
     _rule("huggingface-token", "hf_", _token("hf_", r"[A-Za-z0-9]{30,}", r"(?![A-Za-z0-9_])")),
     _rule("sendgrid-key", "SG.", _token(r"SG\.", r"[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}")),
+    _rule("google-oauth", "GOCSPX-", _token("GOCSPX-", r"[A-Za-z0-9_\-]{28}", r"(?![A-Za-z0-9_\-])")),
+    _rule("google-oauth", "ya29.", _token(r"ya29\.", r"(?:[a-z]\.)?[A-Za-z0-9_\-]{30,}"), _is_mixed),
+    _rule("groq-key", "gsk_", _token("gsk_", r"[A-Za-z0-9]{40,}", r"(?![A-Za-z0-9_])"), _is_mixed),
+    _rule("xai-key", "xai-", _token("xai-", r"[A-Za-z0-9_]{60,}", r"(?![A-Za-z0-9_\-])"), _is_mixed),
+    _rule("perplexity-key", "pplx-", _token("pplx-", r"[A-Za-z0-9]{40,}", r"(?![A-Za-z0-9_\-])"), _is_mixed),
+    _rule("cerebras-key", "csk-", _token("csk-", r"[A-Za-z0-9]{40,}", r"(?![A-Za-z0-9_\-])"), _is_mixed),
+    _rule("tavily-key", "tvly-", _token("tvly-", r"(?:dev-|prod-)?[A-Za-z0-9\-]{24,}"), _is_mixed),
+    _rule("replicate-token", "r8_", _token("r8_", r"[A-Za-z0-9]{37}", r"(?![A-Za-z0-9_\-])"), _is_mixed),
+    _rule("langsmith-key", "lsv2_", _token("lsv2_", r"(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}", r"(?![A-Za-z0-9])")),
+    _rule("vault-token", "hvs.|hvb.|hvr.", _token(r"hv[sbr]\.", r"[A-Za-z0-9_\-]{24,}"), _is_mixed),
+    _rule("digitalocean-token", "_v1_", _token("do[opr]_v1_", r"[0-9a-f]{64}", r"(?![A-Za-z0-9])")),
+    _rule("shopify-token", "shp", _token("shp(?:at|ss|ca|pa)_", r"[0-9a-fA-F]{32}", r"(?![A-Za-z0-9])")),
+    _rule("age-key", "AGE-SECRET-KEY-1", _token("AGE-SECRET-KEY-1", r"[02-9AC-HJ-NP-Z]{58}", r"(?![A-Za-z0-9])")),
+    # These may hold a `_`; only those without one in the first sixteen are found, as the prefilter needs such a run.
+    _rule("docker-token", "dckr_", _token("dckr_[po]at_", r"[A-Za-z0-9\-]{16}[A-Za-z0-9_\-]{11,}"), _is_mixed),
+    _rule("linear-key", "lin_api_", _token("lin_api_", r"[A-Za-z0-9]{40}", r"(?![A-Za-z0-9])")),
+    _rule("notion-token", "ntn_", _token("ntn_", r"[A-Za-z0-9]{43,48}", r"(?![A-Za-z0-9_])"), _is_mixed),
+    _rule("notion-token", "secret_", _token("secret_", r"[A-Za-z0-9]{43,48}", r"(?![A-Za-z0-9_])"), _is_mixed),
+    _rule("figma-token", "figd_", _token("figd_", r"[A-Za-z0-9\-]{16}[A-Za-z0-9_\-]{24,}"), _is_mixed),
+    _rule("supabase-key", "sbp_", _token("sbp_", r"[0-9a-f]{40}", r"(?![A-Za-z0-9])")),
+    _rule("supabase-key", "sb_secret_", _token("sb_secret_", r"[A-Za-z0-9\-]{16}[A-Za-z0-9_\-]{14,}"), _is_mixed),
+    _rule("grafana-token", "glsa_", _token("glsa_", r"[A-Za-z0-9]{32}_[0-9a-fA-F]{8}", r"(?![A-Za-z0-9])")),
+    _rule("grafana-token", "glc_eyJ", _token("glc_", r"eyJ[A-Za-z0-9]{13}[A-Za-z0-9+/]{17,}={0,2}")),
+    _rule("sentry-token", "sntryu_", _token("sntryu_", r"[0-9a-f]{64}", r"(?![A-Za-z0-9])")),
+    _rule(
+        "sentry-token",
+        "sntrys_",
+        _token("sntrys_", r"eyJ[A-Za-z0-9]{13}[A-Za-z0-9+/]{27,}={0,2}(?:_[A-Za-z0-9+/]{30,})?"),
+    ),
+    _rule(
+        "doppler-token",
+        "dp.",
+        _token(r"dp\.[sp]t\.", r"(?:[a-z0-9_\-]{2,35}\.)?[A-Za-z0-9]{40,44}", r"(?![A-Za-z0-9])"),
+    ),
+    _rule("pulumi-token", "pul-", _token("pul-", r"[0-9a-f]{40}", r"(?![A-Za-z0-9])")),
+    _rule("rubygems-key", "rubygems_", _token("rubygems_", r"[0-9a-f]{48}", r"(?![A-Za-z0-9])")),
+    _rule("newrelic-key", "NRAK-", _token("NRAK-", r"[A-Z0-9]{27}", r"(?![A-Za-z0-9])")),
     _rule("twilio-key", "SK", _token("SK", r"[0-9a-f]{32}", r"(?![A-Za-z0-9])")),
     _rule("azure-key", "AccountKey|AccessKey", r"(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{42,86}={1,2})"),
     _rule("jwt", "eyJ", _token("eyJ", r"[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{16,}"), _is_jwt),
@@ -129,21 +207,53 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "url-password",
         "@",
-        rf"(?<=[A-Za-z0-9]):{_SLASH}{_SLASH}[^\s/@:,\"'<>\\]{{0,128}}:([^\s/@\"'<>\\]{{1,256}})@(?=[A-Za-z0-9_\[$%{{])",
+        rf"{_DATABASE}:{_SLASH}{_SLASH}[^\s/@:,\"'<>\\]{{0,128}}:({_DSN_PASSWORD}{{1,256}}{_MORE}){_AT_HOST}",
         _is_password,
+    ),
+    _rule(
+        "url-password",
+        "@",
+        rf"(?<=[A-Za-z0-9]):{_SLASH}{_SLASH}[^\s/@:,\"'<>\\]{{0,128}}:({_PASSWORD}{{1,256}}{_MORE}){_AT_HOST}",
+        _is_password,
+    ),
+    _rule(
+        "dsn-password",
+        "assword=|wd=|WORD=|WD=",
+        rf"{_APART}(?i:{_DSN_KEY}=[^;=\n\"'`]{{0,200}}; ?(?:password|pwd)=){_DSN_VALUE}",
+        _is_dsn_password,
+    ),
+    _rule(
+        "dsn-password",
+        "assword=|wd=|WORD=|WD=",
+        rf"{_APART}(?i:password|pwd)={_DSN_VALUE}(?=; ?(?i:{_DSN_KEY})=)",
+        _is_dsn_password,
     ),
 )
 
+_BEFORE_16 = "|".join(
+    rf"(?<={prefix}_.{{16}})"
+    for prefix in (
+        *("gh[pousr]", "hub_pat", "k_live", "k_test", "npm", "hf", "gsk", "r8", "sv2_(?:pt|sk)", "do[opr]_v1"),
+        *("secret", "shp(?:at|ss|ca|pa)", "lin_api", "ntn", "sbp", "glsa", "glc", "ntry[su]", "ubygems", "figd"),
+        "ckr_[po]at",
+    )
+)
+"""Before `_` and sixteen characters: the names are compared only where so long a run follows."""
+
 TRIGGERS: tuple[str, ...] = (
-    r"_(?:[A-Za-z0-9]{16}(?:(?<=gh[pousr]_.{16})|(?<=hub_pat_.{16})|(?<=k_live_.{16})|(?<=k_test_.{16})|(?<=npm_.{16})"
-    r"|(?<=hf_.{16}))|key(?<=ecret_access_key))",
-    r"-(?:(?<=[kti]-)(?:(?<=sk-)|(?<=glpat-)|(?<=pypi-))[A-Za-z0-9]|(?<=xox[abeoprs]-)|(?<=xapp-))",
+    rf"_(?:[A-Za-z0-9\-]{{16}}(?:{_BEFORE_16})|key(?<=ecret_access_key))",
+    r"-(?:(?<=[satbdrpluP][ktipxlyX]-)(?:(?<=sk-)|(?<=gl(?:pat|ptt|cbt)-)|(?<=gl[dr]t-)|(?<=pypi-)|(?<=pplx-)"
+    r"|(?<=xai-)|(?<=tvly-)|(?<=pul-)|(?<=xapp-)|(?<=GOCSPX-))[A-Za-z0-9_\-]|(?<=xox[abeoprs]-)"
+    r"|Lines: \d(?<=Private-Lines: \d))",
+    r"\.[A-Za-z0-9_\-]{16}(?:(?<=SG\..{16})|(?<=hv[sbr]\..{16})|(?<=ya29\..{16})|(?<=ya29\.[a-z]\..{16})"
+    r"|[A-Za-z0-9]{24})",
+    r"J(?<=eyJ)[A-Za-z0-9_\-]{8}",
     r"A(?:(?<=:A)A[A-Za-z0-9_\-]{33}|[KS]IA[A-Z0-9]{16})",
-    r"J(?<=eyJ)[A-Za-z0-9_\-]{8,}\.",
-    r"G(?<=SG)\.[A-Za-z0-9_\-]{16}",
     r"z(?:(?<=AIz)a|(?<=uthoriz)ation)",
-    r"K(?:(?<=SK)[0-9a-f]{32}|(?<=PRIVATE K)EY|(?<=ACCESS_K)EY|(?<=cessK)ey|(?<=countK)ey)",
+    r"K(?:(?<=SK)[0-9a-f]{32}|(?<=PRIVATE K)EY|(?<=ACCESS_K)EY|(?<=cessK)ey|(?<=countK)ey|(?<=SECRET-K)EY-1"
+    r"|(?<=NRAK)-)",
     r"B(?:earer |(?<=/B)[A-Z0-9]{6})",
+    r"; ?[A-Za-z][A-Za-z ]{2,24}=",
 )
 """Each begins with one rare character, which the engine finds at memory speed; the rest is looked at only there.
 
@@ -151,11 +261,10 @@ TRIGGERS: tuple[str, ...] = (
 
 _HIDDEN = re.compile(rb"\\u00(?:2[d-fD-F]|3[0-9aAdD]|[4-7])")
 """A printable ASCII character written as an escape, as no usual writer does: it could hide any literal."""
-_RAW_URL = re.compile(rb":\\*/\\*/[^\s/@:\"]{0,128}:[^\s/@\"]{1,1024}@")
-_RAW_TRIGGERS = tuple(
-    (pattern.pattern[:1], pattern.search) for pattern in (*(re.compile(text.encode()) for text in TRIGGERS), _HIDDEN)
-)
-"""The first character of each, and its search."""
+_RAW_URL = re.compile(rb":\\*/\\*/[^\s/@:\"]{0,128}:[^\s@]{1,1024}+@")
+_RAW_COMMON = tuple(re.compile(text.encode()).search for text in TRIGGERS[:3])
+_RAW_TRIGGERS = tuple((text[:1].encode(), re.compile(text.encode()).search) for text in TRIGGERS[3:])
+"""The first character of each, and its search. The first three are in almost every record: no use to look for them."""
 _TRIGGERS = tuple(re.compile(trigger).search for trigger in TRIGGERS)
 
 
@@ -172,11 +281,14 @@ class Masker:
             return False
         if b"@" in raw and _RAW_URL.search(raw):
             return True
+        for search in _RAW_COMMON:
+            if search(raw):
+                return True
         for character, search in _RAW_TRIGGERS:
             at = raw.find(character)
             if at >= 0 and search(raw, at):
                 return True
-        return False
+        return _HIDDEN.search(raw) is not None
 
     def mask(self, text: str) -> str:
         """`text` with every secret replaced. The same text comes back where there is none."""
