@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from outcrop.errors import ConfigError
+
 NAME = "outcrop"
 HOME_VARIABLE = "OUTCROP_HOME"
 CONFIG_FILE = "config.toml"
@@ -47,9 +49,19 @@ HERE: Surroundings = _Here()
 
 
 def data_home(surroundings: Surroundings | None = None) -> Path:
-    """The folder of `outcrop.db`, `text/` and `run/`. It need not exist yet."""
+    """The folder of `outcrop.db`, `text/` and `run/`. It need not exist yet.
+
+    Raises ConfigError where its name is no text: the text index cannot lie there.
+    """
     surroundings = surroundings or HERE
-    return _own_home(surroundings) or _system_place(surroundings, "XDG_DATA_HOME", ".local/share")
+    own = _own_home(surroundings)
+    folder = own or _system_place(surroundings, "XDG_DATA_HOME", ".local/share")
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        what = HOME_VARIABLE if own else "the path of the data folder"
+        raise ConfigError(f"{what} is not valid UTF-8; let {HOME_VARIABLE} name another folder") from None
+    return folder
 
 
 def config_file(surroundings: Surroundings | None = None) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from outcrop.errors import EXIT_OK, InternalError, StoreMissing
+from outcrop.errors import EXIT_OK, StoreMissing
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -15,7 +15,7 @@ def run(args: Namespace) -> int:
     from outcrop.cli.context import load_config
     from outcrop.ingest.lock import writer_lock
     from outcrop.paths import keep_private
-    from outcrop.store.embedded.database import database_path
+    from outcrop.store.embedded.database import database_path, engine_errors
     from outcrop.store.embedded.text import TextWriter, rebuild
     from outcrop.store.embedded.write import Writer
 
@@ -23,16 +23,12 @@ def run(args: Namespace) -> int:
     if not database_path(config.home).exists():
         raise StoreMissing("nothing is indexed yet: run `outcrop index`")
     keep_private()
-    with writer_lock(config.home):
+    with writer_lock(config.home), engine_errors():
         writer = Writer(config.home)
         text = TextWriter(config.home)
         try:
             rebuild(writer.db)
-            try:
-                settled = text.drain(writer.db)
-            except InternalError:
-                # The old index turned out to be damaged and has been given up: once more, into the new one alone.
-                settled = text.drain(writer.db)
+            settled = text.drain(writer.db)
         finally:
             text.close()
             writer.close()

@@ -96,7 +96,7 @@ def _pass(
     summary.files, summary.changed = len(discovery.found), len(changed)
     total = sum(found.stat.st_size for found in changed)
     done = 0
-    text = TextWriter(config.home)
+    text = TextWriter(config.home, thorough=full)
     try:
         pending = 0
         for number, found in enumerate(changed, 1):

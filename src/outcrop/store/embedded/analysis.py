@@ -7,12 +7,16 @@ bigrams of scripts that write no spaces. Change anything here and `text_fields.S
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+# What the engine does on damaged files is one line on stderr, unless this asks for a stack of it.
+os.environ.pop("RUST_BACKTRACE", None)
 
 EXACT = "outcrop_exact"
 STEM = "outcrop_stem"
@@ -87,6 +91,11 @@ def camel_parts(name: str) -> list[str]:
 def grams(run: str) -> list[str]:
     """The bigrams of a run; a run of one character is its own."""
     return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+
+
+def is_dense(text: str) -> bool:
+    """Whether it holds a script without spaces, whose words are found by their bigrams alone."""
+    return not text.isascii() and DENSE_RUN.search(text) is not None
 
 
 def name_terms(text: str) -> str:

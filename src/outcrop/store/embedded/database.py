@@ -67,10 +67,16 @@ def open_for_writing(home: Path) -> sqlite3.Connection:
     """The writer's connection, at the newest schema. The caller holds the writer lock."""
     path = database_path(home)
     with engine_errors():
+        if path.exists() and path.stat().st_size == 0:
+            # It was emptied: nothing is left to keep. Whoever still has it open would hold its lock for ever, and
+            # turns to the new file by itself.
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        _checked_version(connection)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
@@ -135,7 +141,8 @@ def translated(error: sqlite3.Error) -> OutcropError:
         return Cancelled("the request was cancelled")
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM):
         return ResourceExhausted(DISK_FULL if primary == sqlite3.SQLITE_FULL else "memory ran out")
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # Text that is no UTF-8 is an error without a code, and quoted in its message.
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or (not primary and "decode" in str(error)):
         return BackendFailure(DAMAGED)
     if primary == sqlite3.SQLITE_READONLY:
         return BackendFailure("the data folder cannot be written")
@@ -149,7 +156,11 @@ def translated(error: sqlite3.Error) -> OutcropError:
 
 
 def _checked_version(connection: sqlite3.Connection) -> int:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
+    except UnicodeDecodeError as error:  # what the engine says of a damaged schema quotes it
+        raise BackendFailure(DAMAGED) from error
     if version > SCHEMA:
         raise BackendFailure("the history was written by a newer outcrop; restart with that version")
     return version

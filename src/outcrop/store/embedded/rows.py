@@ -11,7 +11,9 @@ from typing import Any
 
 import orjson
 
+from outcrop.errors import BackendFailure
 from outcrop.model import Content
+from outcrop.store.embedded.database import DAMAGED
 
 COPY = 1
 """Copied history: another session holds the original."""
@@ -90,7 +92,11 @@ def encode_block(contents: list[bytes]) -> tuple[bytes, int]:
 
 
 def decode_block(z: bytes) -> list[dict[str, Any]]:
-    block: list[dict[str, Any]] = orjson.loads(decompress(z))
+    """The contents of a block, or BackendFailure."""
+    try:
+        block: list[dict[str, Any]] = orjson.loads(decompress(z))
+    except orjson.JSONDecodeError:
+        raise BackendFailure(DAMAGED) from None
     return block
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from tantivy import Index, IndexWriter, Searcher
 
-from outcrop.errors import InternalError, OutcropError, ResourceExhausted, TextIndexRebuilding
+from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import TYPE_CODE, EventType
-from outcrop.store.embedded import text_fields
+from outcrop.store.embedded import text_fields, text_files
 from outcrop.store.embedded.database import engine_errors
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
 from outcrop.store.embedded.text_rows import TextRows
@@ -46,9 +46,16 @@ _QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONV
 _STEP = """INSERT INTO meta VALUES ('generation', 1) ON CONFLICT DO UPDATE SET v = v + 1 RETURNING v"""
 
 
+class TextFailure(BackendFailure):
+    """The engine failed (ruling 18)."""
+
+    def __init__(self) -> None:
+        super().__init__("the text index could not be used; `outcrop rebuild` makes it anew")
+
+
 def rebuild(connection: sqlite3.Connection) -> None:
     """Queue everything into a new `text-<n>`; the old index serves until that is complete. The caller may write."""
-    with _rows(connection):
+    with engine_errors(), _rows(connection):
         meta = _meta(connection)
         number = int(meta.get("text_count", 0)) + 1
         if not meta.get("text_dir"):  # nothing serves that older entries could keep fresh
@@ -67,12 +74,18 @@ def rebuild(connection: sqlite3.Connection) -> None:
 
 
 class TextWriter:
-    """The one writer of the text index of a data folder. Its process holds the store's writer lock."""
+    """The one writer of the text index of a data folder. Its process holds the store's writer lock.
 
-    def __init__(self, home: Path) -> None:
+    What it finds damaged it builds anew. `thorough`: it looks at all files, not only at those that changed since they
+    were last found sound.
+    """
+
+    def __init__(self, home: Path, thorough: bool = False) -> None:
         self._folder = home / FOLDER
+        self._thorough = thorough
         self._open: dict[str, IndexWriter] = {}
         self._committed = False
+        self._since = self._newest = 0
 
     def drain(
         self,
@@ -85,8 +98,19 @@ class TextWriter:
         `conversations_only` leaves the rest queued: while much is being read, talk is found first.
 
         `progress` is called with (settled, all) after each commit. Raises ResourceExhausted on a full disk,
-        InternalError where the engine fails; what was not settled stays queued.
+        BackendFailure where the engine or the database fails; what was not settled stays queued.
         """
+        with engine_errors():
+            try:
+                return self._drain(connection, progress, conversations_only)
+            except TextFailure:
+                # What it failed on may have been lost or damaged since it was opened: once more, without that.
+                self._thorough = True
+                return self._drain(connection, progress, conversations_only)
+
+    def _drain(
+        self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None, conversations_only: bool
+    ) -> int:
         self._prepare(connection)
         rows = TextRows(connection)
         done = 0
@@ -121,6 +145,9 @@ class TextWriter:
         for name in [name for name in self._open if not (self._folder / name / "meta.json").exists()]:
             self._end(name)
         meta = _meta(connection)
+        self._since = 0 if self._thorough else int(meta.get("text_sound") or 0)
+        self._thorough = False
+        self._newest = self._since
         current, following = meta.get("text_dir"), meta.get("text_next")
         if current and not self._sound(current, meta):
             with _rows(connection):
@@ -131,6 +158,9 @@ class TextWriter:
                 following = None
             else:
                 self._remove(following)
+        if self._newest != meta.get("text_sound"):
+            with _rows(connection):
+                _set(connection, text_sound=self._newest)
         if not following and (not current or meta.get("text_next")):
             rebuild(connection)
 
@@ -139,10 +169,14 @@ class TextWriter:
         if name in self._open:
             return True
         try:
+            newest = text_files.newest_sound(self._folder / name, self._since)
             index = text_fields.open_index(self._folder / name)
             marker = text_fields.read_marker(index.searcher())
-        except (ValueError, OSError):
+        except BaseException as error:
+            if not is_engine_failure(error):
+                raise
             return False
+        self._newest = max(self._newest, newest)
         return marker is not None and fits(marker, meta) and marker.generation <= int(meta.get("generation", 0))
 
     def _commit(self, connection: sqlite3.Connection, rows: TextRows, at: int, most: int) -> int:
@@ -208,8 +242,8 @@ class TextWriter:
         for other in list(self._open):
             if other != meta.get("text_dir"):
                 self._end(other)
-        for path in self._folder.iterdir() if self._folder.is_dir() else ():
-            if path.name.startswith("text-") and path.name != meta.get("text_dir"):
+        for path in self._folder.glob("text-*"):
+            if path.name != meta.get("text_dir"):
                 self._remove(path.name)
 
     def _commit_empty(self, connection: sqlite3.Connection, name: str, epoch: str) -> None:
@@ -301,7 +335,9 @@ class TextReader:
             try:
                 with self._lock:
                     searcher, marker = self._state(name, self._home / FOLDER / name)
-            except (ValueError, OSError):
+            except BaseException as error:
+                if not is_engine_failure(error):
+                    raise
                 continue
             if marker is not None and fits(marker, meta):
                 return View(searcher, marker, name)
@@ -345,7 +381,7 @@ def engine_error(error: BaseException) -> OutcropError:
     """The typed error for a failure of the engine, without its message (ruling 18)."""
     if "No space left" in str(error) or getattr(error, "errno", None) == 28:
         return ResourceExhausted("the disk is full; nothing that was indexed is lost")
-    return InternalError("the text index could not be used; `outcrop rebuild` makes it anew")
+    return TextFailure()
 
 
 def _last_entry(connection: sqlite3.Connection) -> int:
