@@ -142,9 +142,10 @@ def _pass() -> int:
     apart = Share()
 
     class Watched(text.TextWriter):
-        def drain(self, connection: sqlite3.Connection, progress: Any = None) -> int:
+        def drain(self, connection: sqlite3.Connection, progress: Any = None, **how: bool) -> int:
             with apart:
-                return super().drain(connection, lambda *_: _note(connection, moments, time.monotonic() - started))
+                noted: Any = lambda *_: _note(connection, moments, time.monotonic() - started)  # noqa: E731
+                return super().drain(connection, noted, **how)
 
         def close(self) -> None:
             with apart:
