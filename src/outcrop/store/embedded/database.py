@@ -22,7 +22,7 @@ DISK_FULL = "the disk is full; nothing that was indexed is lost, and the next ru
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DAMAGED = "the history database is damaged; its file was left as it is"
 BUSY_MS = 5000
-CACHE_KIB = 64 * 1024
+CACHE_KIB = 32 * 1024
 CHECKPOINT_PAGES = 4000
 """Pages of the write-ahead log between two checkpoints: a page that changes often is copied back once."""
 

@@ -30,7 +30,7 @@ HEAP_BYTES = 64_000_000
 """16 MB costs twice the CPU, more than 64 gains nothing (`engine.md` 3). One thread for the same reason."""
 FIRST_COMMIT = 2_000
 """Documents of a writer's first commit, so that the newest sessions are found soon."""
-NEXT_COMMIT = 50_000
+NEXT_COMMIT = 30_000
 """Of each later one: commits of 20,000 cost a fifth more CPU, as their segments are merged more often."""
 COMMIT_CHARACTERS = 160_000_000
 _READ_AT_ONCE = 500
