@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 PREVIEW = 240
-"""Unicode scalars of a preview (`reference` behaviour: summaries fold whitespace and stop here)."""
+"""Unicode scalars of a preview: summaries fold whitespace and stop here."""
 
 COMMAND_KEYS = ("command", "cmd", "script")
 PATH_KEYS = (

@@ -129,7 +129,7 @@ class SessionWork:
         self.current = self._load(turn)
 
     def turn_for(self, staged: Staged) -> TurnWork:
-        """The turn that the next event belongs to (reference: turns are cut by native ids, else by prompts)."""
+        """The turn that the next event belongs to: turns are cut by native ids, else by prompts."""
         event = staged.event
         current = self.current
         if current is None:

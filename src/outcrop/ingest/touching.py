@@ -30,7 +30,7 @@ VERSION = 1
 AT_ONCE = 4_000
 """Events of a transaction."""
 ACTION = 160
-"""Characters kept of what a call was given (reference: `action_preview`)."""
+"""Characters kept of what a call was given: the `action_preview` of an answer."""
 _CALL = TYPE_CODE[EventType.TOOL_CALL]
 _RESULT = TYPE_CODE[EventType.TOOL_RESPONSE]
 _SNAPSHOT = TYPE_CODE[EventType.SYSTEM]

@@ -1,7 +1,7 @@
 """The exact total order of hits: score, newer first, then the public id (ruling 27), over everything that matches.
 
 The engine gives the best K of each tier, in no order among equals. Whatever lies beyond K scores at most the K-th, so
-the part above that is exact; where it is too short, K grows (64, 512, 4,096, 32,768; `engine.md` 3 and 6).
+the part above that is exact; where it is too short, K grows (64, 512, 4,096, 32,768).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ EXACT = "outcrop_exact"
 STEM = "outcrop_stem"
 PARTS = "outcrop_parts"
 LONGEST_TERM = 256
-"""Bytes. The engine's own default analyzer drops 40 and more: no hash could be found (`engine.md` 7, trap 2)."""
+"""Bytes. The engine's own default analyzer drops 40 and more: no hash could be found."""
 LONGEST_NAME = 120
 """Characters of a word that is split: longer ones are base64 and the like."""
 LONGEST_CHUNK = 20_000

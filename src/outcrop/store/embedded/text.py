@@ -27,7 +27,7 @@ from outcrop.store.embedded.text_rows import TextRows
 
 FOLDER = "text"
 HEAP_BYTES = 64_000_000
-"""16 MB costs twice the CPU, more than 64 gains nothing (`engine.md` 3). One thread for the same reason."""
+"""16 MB costs twice the CPU, more than 64 gains nothing. One thread for the same reason."""
 FIRST_COMMIT = 2_000
 """Documents of a writer's first commit, so that the newest sessions are found soon."""
 NEXT_COMMIT = 30_000

@@ -1,6 +1,6 @@
 """The fields of the text index, and how an event becomes a document.
 
-Each role has its own field, so that the default search needs no filter and the engine may skip (`engine.md` 6). Every
+Each role has its own field, so that the default search needs no filter and the engine may skip. Every
 number is signed: deleting by an unsigned one does nothing, silently (trap 1). The analyzers must be registered again
 in each process (trap 2). A marker document says which state of which store the index shows (trap 3).
 """
