@@ -6,6 +6,7 @@ array; each element holds the non-empty fields of `model.Content` of one event.
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -46,22 +47,28 @@ DEPTH = 200
 CONTENT_FIELDS = ("text", "arguments", "original_tool", "call_id", "exit_code", "is_error", "extra", "raw")
 
 
-@cache
-def _codec() -> Any:
-    # Imported at the first content: most commands that only list never need it.
-    import zstandard
+class _Codec(threading.local):
+    """The compressor and decompressor of one thread: a context in two threads at once garbles what both get."""
 
-    return zstandard.ZstdCompressor(level=LEVEL), zstandard.ZstdDecompressor()
+    def __init__(self) -> None:
+        # Imported at the first content: most commands that only list never need it.
+        import zstandard
+
+        self.compressor = zstandard.ZstdCompressor(level=LEVEL)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+@cache
+def _codec() -> _Codec:
+    return _Codec()
 
 
 def compress(data: bytes) -> bytes:
-    packed: bytes = _codec()[0].compress(data)
-    return packed
+    return _codec().compressor.compress(data)
 
 
 def decompress(data: bytes) -> bytes:
-    plain: bytes = _codec()[1].decompress(data)
-    return plain
+    return _codec().decompressor.decompress(data)
 
 
 def encode_content(content: Any) -> bytes:
