@@ -30,17 +30,12 @@ def run(args: Namespace) -> int:
         "n_hits": args.hits,
     }
     envelope = mcp_v1.call("search_sessions", arguments, context.build())
-    if args.json:
-        output.json_line(envelope)
-    elif "error" in envelope:
-        output.envelope_error(envelope)
-    else:
-        output.warnings(envelope)
-        _show(envelope["data"])
+    output.answer(envelope, args.json, _show)
     return output.exit_code_of_list(envelope)
 
 
-def _show(data: dict[str, Any]) -> None:
+def _show(envelope: dict[str, Any]) -> None:
+    data = envelope["data"]
     if not data["results"]:
         print("nothing found", file=sys.stderr)
         return

@@ -28,14 +28,12 @@ def run(args: Namespace) -> int:
     given = {"id": args.id, "limit": args.limit, "cursor": args.cursor}
     arguments = {name: value for name, value in given.items() if value is not None}
     envelope = mcp_v1.call("open", arguments, context.build())
-    if args.json:
-        output.json_line(envelope)
-    elif "error" in envelope:
-        output.envelope_error(envelope)
-    else:
-        output.warnings(envelope)
-        print("\n".join(_lines(envelope["data"], output.Ink(sys.stdout))))
+    output.answer(envelope, args.json, _show)
     return output.exit_code(envelope)
+
+
+def _show(envelope: dict[str, Any]) -> None:
+    print("\n".join(_lines(envelope["data"], output.Ink(sys.stdout))))
 
 
 def _lines(data: dict[str, Any], ink: output.Ink) -> list[str]:

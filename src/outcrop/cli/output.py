@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -55,6 +56,17 @@ def error(message: str, hint: str | None = None) -> None:
     print(f"outcrop: error: {clean(message)}", file=sys.stderr)
     if hint:
         print(f"hint: {clean(hint)}", file=sys.stderr)
+
+
+def answer(envelope: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], None]) -> None:
+    """An envelope as it is, or its error, or its warnings and what `show` prints of it for people."""
+    if as_json:
+        json_line(envelope)
+    elif "error" in envelope:
+        envelope_error(envelope)
+    else:
+        warnings(envelope)
+        show(envelope)
 
 
 def envelope_error(envelope: dict[str, Any]) -> None:

@@ -44,13 +44,7 @@ def run(args: Namespace) -> int:
         "cursor": args.cursor,
     }
     envelope = mcp_v1.call("list_sessions", arguments, context.build())
-    if args.json:
-        output.json_line(envelope)
-    elif "error" in envelope:
-        output.envelope_error(envelope)
-    else:
-        output.warnings(envelope)
-        _show(envelope)
+    output.answer(envelope, args.json, _show)
     return output.exit_code_of_list(envelope)
 
 

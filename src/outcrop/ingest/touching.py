@@ -19,6 +19,7 @@ from outcrop.ingest.project import Cache, locate
 from outcrop.ingest.touches import Touch, touches_of_call, touches_of_result
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import rows
+from outcrop.store.embedded.blocks import Blocks
 from outcrop.store.embedded.touches import EFFECTS, MATCHES, TouchRows
 from outcrop.store.embedded.write import Writer
 from outcrop.tails import above, is_absolute, unified
@@ -79,7 +80,7 @@ class _Deriving:
         self._home = os.path.expanduser("~")
         self._places: Cache = {}
         self._folders: dict[str, None] = {}
-        self._blocks: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
+        self._blocks = Blocks(writer.db, _BLOCKS_KEPT)
         self._calls: OrderedDict[tuple[int, str], list[Touch]] = OrderedDict()
         self._cwds: dict[int, str | None] = {}
 
@@ -116,7 +117,7 @@ class _Deriving:
         touches: list[tuple[Any, ...]] = []
         actions: list[tuple[int, str]] = []
         for id, session, turn, kind, time, flags, hidden, tool, name, cwd, block, slot in events:
-            content = self._content(block, slot)
+            content = self._blocks.content(block, slot)
             if flags & (rows.COPY | rows.OWN) or hidden:
                 continue
             folder = cwd if cwd is not None else self._only_cwd(session)
@@ -220,23 +221,13 @@ class _Deriving:
                 " AND e.ord < (SELECT ord FROM event WHERE id = ?) ORDER BY e.ord DESC LIMIT ?",
                 (turn, event, _LOOK_BACK),
             ).fetchall():
-                content = self._content(block, slot)
+                content = self._blocks.content(block, slot)
                 if content.get("call_id") == call_id:
                     folder = cwd if cwd is not None else self._only_cwd(session)
                     found = self._found(touches_of_call, name, content.get("arguments"), folder)
                     self._calls[session, call_id] = found
                     break
         return [_text(touch) for touch in self._calls[session, call_id]]
-
-    def _content(self, block: int, slot: int) -> dict[str, Any]:
-        contents = self._blocks.get(block)
-        if contents is None:
-            row = self._db.execute("SELECT z FROM block WHERE id = ?", (block,)).fetchone()
-            contents = rows.decode_block(row[0]) if row else []
-            self._blocks[block] = contents
-            if len(self._blocks) > _BLOCKS_KEPT:
-                self._blocks.popitem(last=False)
-        return contents[slot] if slot < len(contents) else {}
 
 
 def action(given: Any) -> str:

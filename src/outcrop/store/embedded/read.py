@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from outcrop.errors import StoreMissing
 from outcrop.model import ENDS, EVENT_TYPES, Content, EventRow, Preview, SessionRow, TurnRow
 from outcrop.store import Found, Rooted, SessionQuery, TouchQuery, TouchScan
 from outcrop.store.embedded import rows, touches
+from outcrop.store.embedded.blocks import Blocks
 from outcrop.store.embedded.coverage import TRICKLE, coverage
 from outcrop.store.embedded.database import database_path, engine_errors, open_for_reading
 
@@ -109,7 +109,7 @@ class EmbeddedSnapshot:
             found = connection.execute("SELECT DISTINCT session FROM place WHERE project = ?", self._project)
             self.admitted = frozenset(row[0] for row in found)
         self._names: dict[int, str] = {}
-        self._blocks: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
+        self._blocks = Blocks(connection, _BLOCKS_KEPT)
         meta = dict(connection.execute("SELECT k, v FROM meta"))
         self.epoch = str(meta.get("epoch", ""))
         self.order_rev = int(meta.get("order_rev", 0))
@@ -270,7 +270,7 @@ class EmbeddedSnapshot:
             row[0]: (row[1], row[2])
             for row in self._many("SELECT id, block, slot FROM event WHERE id IN ({})", [event.id for event in events])
         }
-        return [rows.content(self._block(places[event.id][0])[places[event.id][1]]) for event in events]
+        return [rows.content(self._blocks.block(places[event.id][0])[places[event.id][1]]) for event in events]
 
     # Neighbours
 
@@ -408,15 +408,6 @@ class EmbeddedSnapshot:
             row = self._one("SELECT text FROM name WHERE id = ?", number)
             self._names[number] = row[0] if row else "?"
         return self._names[number]
-
-    def _block(self, number: int) -> list[dict[str, Any]]:
-        block = self._blocks.get(number)
-        if block is None:
-            block = rows.decode_block(self._one("SELECT z FROM block WHERE id = ?", number)[0])
-            self._blocks[number] = block
-            if len(self._blocks) > _BLOCKS_KEPT:
-                self._blocks.popitem(last=False)
-        return block
 
     def _one(self, sql: str, *values: Any) -> Any:
         return self._db.execute(sql, values).fetchone()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_left
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from outcrop import calls
 from outcrop.model import ENCRYPTED_PLACEHOLDER, EVENT_TYPES, EventType
 from outcrop.store.embedded import rows
+from outcrop.store.embedded.blocks import Blocks
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Source
 
 _EVENTS = """SELECT e.id, e.uid, e.type, e.session, e.turn, e.time, e.flags, e.rev, e.origin, e.block, e.slot, n.text,
@@ -39,7 +40,7 @@ class TextRows:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
-        self._blocks: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
+        self._blocks = Blocks(connection, _BLOCKS_KEPT)
 
     def read(self, ids: Sequence[int]) -> list[tuple[Source, list[str]]]:
         """The events that exist, in the order asked, each with the conversational texts before it (older first)."""
@@ -51,7 +52,7 @@ class TextRows:
         present = [found[id] for id in ids if id in found]
         places = self._places_before([row for row in present if row[2] in CONVERSATION_CODES])
         return [
-            (self._source(row), [self._content(*place).get("text", "") for place in places.get(row[0], ())])
+            (self._source(row), [self._blocks.content(*place).get("text", "") for place in places.get(row[0], ())])
             for row in present
         ]
 
@@ -74,7 +75,7 @@ class TextRows:
             copy=bool(flags & rows.COPY),
             rev=rev,
             origin=origin or uid,
-            text=searchable(kind, tool, self._content(block, slot)),
+            text=searchable(kind, tool, self._blocks.content(block, slot)),
         )
 
     def _places_before(self, messages: list[tuple[Any, ...]]) -> dict[int, list[tuple[int, int]]]:
@@ -108,18 +109,6 @@ class TextRows:
                 if len(nearest) >= 2:
                     break
         return [(block, slot) for block, slot in reversed(nearest[:2])]
-
-    def _content(self, block: int, slot: int) -> dict[str, Any]:
-        contents = self._blocks.get(block)
-        if contents is None:
-            row = self._db.execute("SELECT z FROM block WHERE id = ?", (block,)).fetchone()
-            contents = rows.decode_block(row[0]) if row else []
-            self._blocks[block] = contents
-            if len(self._blocks) > _BLOCKS_KEPT:
-                self._blocks.popitem(last=False)
-        else:
-            self._blocks.move_to_end(block)
-        return contents[slot] if slot < len(contents) else {}
 
 
 def searchable(kind: EventType, tool: str | None, content: dict[str, Any]) -> str:
