@@ -35,6 +35,7 @@ NEXT_COMMIT = 30_000
 COMMIT_CHARACTERS = 160_000_000
 _READ_AT_ONCE = 500
 _ATTEMPTS = 3
+_NO_MARKER = 0
 
 _ORDER = """CREATE TEMP TABLE text_order AS
     SELECT q.seq, q.doc FROM text_todo q LEFT JOIN event e ON e.id = q.doc LEFT JOIN session s ON s.id = e.session
@@ -286,6 +287,9 @@ class TextWriter:
             if create:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             writer = text_fields.open_index(path, create).writer(HEAP_BYTES, 1)
+            # Its first operation has the number of the last commit, and a merge that a kill left undone can lose a
+            # deletion of that number: spend it on nothing.
+            writer.delete_documents_by_term("marker", _NO_MARKER)
             self._open[name] = writer
         return writer
 
