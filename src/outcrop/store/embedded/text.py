@@ -82,6 +82,8 @@ class TextWriter:
     """
 
     def __init__(self, home: Path, thorough: bool = False) -> None:
+        self.hurry: Callable[[], bool] = lambda: False
+        """Whether something more urgent than the rest of a commit waits."""
         self._folder = home / FOLDER
         self._thorough = thorough
         self._open: dict[str, IndexWriter] = {}
@@ -93,24 +95,33 @@ class TextWriter:
         connection: sqlite3.Connection,
         progress: Callable[[int, int], None] | None = None,
         conversations_only: bool = False,
+        most: int | None = None,
+        breathe: Callable[[], bool] | None = None,
     ) -> int:
         """Bring the index up to the rows; returns how many stale entries were settled.
 
-        `conversations_only` leaves the rest queued: while much is being read, talk is found first.
+        `conversations_only` leaves the rest queued: while much is being read, talk is found first. `most` leaves all
+        but the first so many queued. `breathe` is called after each commit; true: what should be found before all else
+        was queued meanwhile, so that a short commit brings it next. While `hurry` says so, commits end early.
 
         `progress` is called with (settled, all) after each commit. Raises ResourceExhausted on a full disk,
         BackendFailure where the engine or the database fails; what was not settled stays queued.
         """
         with engine_errors():
             try:
-                return self._drain(connection, progress, conversations_only)
+                return self._drain(connection, progress, conversations_only, most, breathe)
             except TextFailure:
                 # What it failed on may have been lost or damaged since it was opened: once more, without that.
                 self._thorough = True
-                return self._drain(connection, progress, conversations_only)
+                return self._drain(connection, progress, conversations_only, most, breathe)
 
     def _drain(
-        self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None, conversations_only: bool
+        self,
+        connection: sqlite3.Connection,
+        progress: Callable[[int, int], None] | None,
+        conversations_only: bool,
+        limit: int | None,
+        breathe: Callable[[], bool] | None,
     ) -> int:
         self._prepare(connection)
         rows = TextRows(connection)
@@ -122,17 +133,21 @@ class TextWriter:
             at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
             connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
             at = 0
-            while at < total:
-                took = self._commit(connection, rows, at, NEXT_COMMIT if self._committed else FIRST_COMMIT)
+            anew = False
+            while at < total and not anew and (limit is None or done < limit):
+                at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
+                took = self._commit(connection, rows, at, min(at_once, (limit or at_once) - done))
                 self._committed = True
                 at += took
                 done += took
                 if progress is not None:
                     progress(done, done + total - at)
-            if total == 0:
+                if breathe is not None and breathe():
+                    anew, self._committed = True, False
+            if total == 0 or (limit is not None and done >= limit):
                 break
         connection.execute("DROP TABLE IF EXISTS temp.text_order")
-        if not conversations_only:
+        if total == 0 and not conversations_only:
             self._finish(connection)
         return done
 
@@ -193,7 +208,7 @@ class TextWriter:
                 touched = set(fresh)
                 rebuilt = range(int(meta.get("text_from") or 0) + 1, int(meta.get("text_to") or 0) + 1)
                 rows.forget()
-                while took < most and characters < COMMIT_CHARACTERS:
+                while took < most and characters < COMMIT_CHARACTERS and not (took and self.hurry()):
                     entries = connection.execute(
                         "SELECT seq, doc FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
                         (at + took, min(_READ_AT_ONCE, most - took)),
