@@ -29,6 +29,15 @@ def build(deadline: float | None = None, settings: Config | None = None, project
     )
 
 
+def attended(deadline: float | None = None) -> Context:
+    """As `build`, for a command that reads: before, it sees to it that the index is followed up."""
+    from outcrop.cli import jobs
+
+    settings = load_config()
+    jobs.attend(settings)
+    return build(deadline, settings)
+
+
 def load_config() -> Config:
     return config.load(known_sources=all_sources())
 

@@ -57,14 +57,24 @@ def discover(
             settings = config.source(source)
             if not settings.enabled or only not in (None, source):
                 continue
-            roots = settings.roots
-            if roots is None:
-                others = (also or {}).get(source, ())
-                roots = (*harness.roots(source, environment), *(Path(root) for root in others))
-            # One folder may be named in several spellings.
-            for root in {os.path.realpath(root): Path(root) for root in reversed(roots)}.values():
+            for root in roots_of(harness, source, config, environment, also):
                 _list(discovery, harness, source, root)
     return discovery
+
+
+def roots_of(
+    harness: Harness,
+    source: str,
+    config: Config,
+    environment: Environment,
+    also: Mapping[str, Sequence[str]] | None = None,
+) -> list[Path]:
+    """The folders of a source, existing or not: those configured, else those of the surroundings and `also`."""
+    roots: Sequence[Path] | None = config.source(source).roots
+    if roots is None:
+        roots = [*harness.roots(source, environment), *(Path(root) for root in (also or {}).get(source, ()))]
+    # One folder may be named in several spellings.
+    return list({os.path.realpath(root): Path(root) for root in reversed(roots)}.values())
 
 
 def _source_of(item: Found | tuple[Any, ...]) -> str:

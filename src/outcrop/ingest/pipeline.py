@@ -6,21 +6,23 @@ the batch that it was in.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcrop.config import Config
 from outcrop.errors import OutcropError
-from outcrop.harnesses import Environment, Form
+from outcrop.harnesses import Environment, Form, SourceFile, load
 from outcrop.ingest import touching
 from outcrop.ingest.checkpoints import Verdict, judge, untouched
-from outcrop.ingest.containers import ContainerReading, is_session
+from outcrop.ingest.containers import SESSION, ContainerReading, is_session
 from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
 from outcrop.ingest.reading import FileReading, Tally
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # tracebacks are for --debug
 
+RECENT_FILES = 12
+"""Newest files of each source that a short look takes in."""
 FIRST_FILES = 50
 """The newest files are searchable before all others are read."""
 URGENT_DOCUMENTS = 2_000
@@ -55,6 +59,8 @@ class Summary:
     set_aside: int = 0
     seconds: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    """Files that were being read already."""
 
 
 Progress = Callable[[str, int, int, int], None]
@@ -73,7 +79,7 @@ def index(
     """Read all that is new. `full` opens every file, changed or not. Raises StoreBusy and the store's errors."""
     keep_private()
     with writer_lock(config.home, wait), engine_errors():
-        pipeline = Pipeline(config, environment or Environment.here(), thorough=full)
+        pipeline = Pipeline(config, environment or Environment.here())
         try:
             return pipeline.sweep(full, source, progress)
         finally:
@@ -87,16 +93,16 @@ class Pipeline:
     read there; true if something was.
     """
 
-    def __init__(self, config: Config, environment: Environment, thorough: bool = False) -> None:
+    def __init__(self, config: Config, environment: Environment) -> None:
         from outcrop.store.embedded.text import TextWriter
 
         self.config = config
         self.environment = environment
         self.writer = Writer(config.home)
-        self.text: TextWriter = TextWriter(config.home, thorough)
+        self.text: TextWriter = TextWriter(config.home)
         self.breathe: Callable[[], bool] = _nothing
-        self.known_roots: dict[str, list[str]] = {}
-        """Roots of other surroundings than these, by source."""
+        self.known_roots: dict[str, list[str]] = json.loads(self.writer.meta("known_roots") or "{}")
+        """Roots of all surroundings ever told of, by source: what this process does not see is not gone for that."""
         self.discovery = Discovery()
         """What the last sweep found, source by source."""
         self._reading: set[str] = set()
@@ -105,9 +111,21 @@ class Pipeline:
         self.text.close()
         self.writer.close()
 
-    def sweep(self, full: bool = False, source: str | None = None, progress: Progress | None = None) -> Summary:
-        """List all files of all sources, or of one, and read what changed, newest first."""
+    def sweep(
+        self,
+        full: bool = False,
+        source: str | None = None,
+        progress: Progress | None = None,
+        noted: bool = True,
+    ) -> Summary:
+        """List all files of all sources, or of one, and read what changed, newest first.
+
+        `full` opens every file and looks at all files of the text index. Not `noted`: a pass that finds nothing new
+        writes nothing.
+        """
         started = time.monotonic()
+        if full:
+            self.text.doubt()
         summary = Summary()
         discovery = discover(self.config, self.environment, source, self.known_roots)
         self.discovery.take(discovery, source)
@@ -138,7 +156,7 @@ class Pipeline:
                 FileReading(self.writer, harness, file, self.config.redaction, _now()).refuse(reason)
             summary.problems.append((file.path, reason))
         summary.problems += [(str(root), reason) for _, root, reason in discovery.degraded]
-        _note_roots(self.writer, discovery, source, _now(), changed=bool(summary.records) or progress is not None)
+        _note_roots(self.writer, discovery, source, _now(), changed=noted or bool(summary.records))
         self.settle()
         summary.seconds = time.monotonic() - started
         return summary
@@ -147,9 +165,39 @@ class Pipeline:
         """Read on in these files, but not in one that is being read just now. Nothing is derived yet: `settle`."""
         summary = Summary()
         for found in some:
-            if found.file.path not in self._reading:
+            if found.file.path in self._reading:
+                summary.left.append(found.file.path)
+            else:
                 self._take(found, summary)
         return summary
+
+    def recent(self, seconds: float) -> Summary:
+        """Read on in the newest files that are known, for about so long, and make what they say searchable."""
+        until = time.monotonic() + seconds
+        summary = Summary()
+        rows = self.writer.db.execute(
+            "SELECT source, path FROM (SELECT source, path, row_number() OVER (PARTITION BY source"
+            " ORDER BY mtime_ns DESC) AS place FROM file WHERE NOT missing AND role <> ?) WHERE place <= ?",
+            (SESSION, RECENT_FILES),
+        ).fetchall()
+        for source, path in rows:
+            row = self.writer.file(source, path)
+            if row is None or time.monotonic() > until:
+                break
+            harness = load(row.harness)
+            file = SourceFile(path, source, Form(row.form), row.role, row.native, row.parent)
+            with suppress(OSError):
+                found = Found(harness, file, os.stat(path))
+                if _changed(found, {(source, path): row}):
+                    self._take(found, summary)
+        if summary.events:
+            self.settle_talk()
+        return summary
+
+    def failed(self) -> int:
+        """How many files could not be read to their end."""
+        found = self.writer.db.execute("SELECT count(*) FROM file WHERE problem IS NOT NULL AND NOT missing")
+        return int(found.fetchone()[0])
 
     def settle(self) -> None:
         """Derive touches and the text index from all that was read. Raises the store's errors."""
@@ -158,6 +206,13 @@ class Pipeline:
         if self.writer.meta("first_build") != "done":
             with self.writer.transaction():
                 self.writer.set_meta("first_build", "done")
+
+    def rebuild(self) -> int:
+        """Build the text index anew from the rows; how many documents it took."""
+        from outcrop.store.embedded.text import rebuild
+
+        rebuild(self.writer.db)
+        return self.text.drain(self.writer.db, breathe=self.breathe)
 
     def settle_talk(self) -> None:
         """Bring the newest of what was said into the text index, in one short commit; the rest waits."""
@@ -297,8 +352,6 @@ def _note_missing(
 
 def _believed(writer: Writer, discovery: Discovery, known: Iterable[FileRow]) -> list[tuple[str, str]]:
     """(source, root) of the roots whose listing proves that a file is gone."""
-    import json
-
     doubted = {
         (root["source"], root["root"]) for root in json.loads(writer.meta("roots") or "[]") if root["problem"] == BARE
     }
@@ -341,8 +394,6 @@ def _note_roots(writer: Writer, discovery: Discovery, source: str | None, now: i
 
     A pass that found nothing new writes nothing either, but for a sign of life now and then.
     """
-    import json
-
     reasons = {(source, str(root)): reason for source, root, reason in discovery.degraded}
     roots = [
         {"source": name, "root": str(root), "problem": reasons.pop((name, str(root)), None)}

@@ -34,6 +34,11 @@ NEXT_COMMIT = 30_000
 """Of each later one: commits of 20,000 cost a fifth more CPU, as their segments are merged more often."""
 COMMIT_CHARACTERS = 160_000_000
 _READ_AT_ONCE = 500
+TAIL = 32
+"""Documents up to which a small commit writes those of the small commits before it again, all into one segment.
+
+The engine merges eight segments whatever their size, and all small ones with them: with a segment for each message it
+would write the newest ten thousand documents again at every eighth message."""
 _ATTEMPTS = 3
 _NO_MARKER = 0
 
@@ -77,17 +82,18 @@ def rebuild(connection: sqlite3.Connection) -> None:
 class TextWriter:
     """The one writer of the text index of a data folder. Its process holds the store's writer lock.
 
-    What it finds damaged it builds anew. `thorough`: it looks at all files, not only at those that changed since they
-    were last found sound.
+    What it finds damaged it builds anew.
     """
 
-    def __init__(self, home: Path, thorough: bool = False) -> None:
+    def __init__(self, home: Path) -> None:
         self.hurry: Callable[[], bool] = lambda: False
         """Whether something more urgent than the rest of a commit waits."""
         self._folder = home / FOLDER
-        self._thorough = thorough
+        self._thorough = False
         self._open: dict[str, IndexWriter] = {}
         self._committed = False
+        self._tail: dict[int, None] = {}
+        """Documents of the newest segment, while it is small."""
         self._since = self._newest = 0
 
     def drain(
@@ -136,7 +142,7 @@ class TextWriter:
             anew = False
             while at < total and not anew and (limit is None or done < limit):
                 at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
-                took = self._commit(connection, rows, at, min(at_once, (limit or at_once) - done))
+                took = self._commit(connection, rows, at, at_once if limit is None else min(at_once, limit - done))
                 self._committed = True
                 at += took
                 done += took
@@ -150,6 +156,10 @@ class TextWriter:
         if total == 0 and not conversations_only:
             self._finish(connection)
         return done
+
+    def doubt(self) -> None:
+        """Have the next drain look at all files, not only at those that changed since they were last found sound."""
+        self._thorough = True
 
     def close(self) -> None:
         """Let merges end and give up the engine's lock; what was not committed stays queued."""
@@ -208,6 +218,7 @@ class TextWriter:
                 touched = set(fresh)
                 rebuilt = range(int(meta.get("text_from") or 0) + 1, int(meta.get("text_to") or 0) + 1)
                 rows.forget()
+                narrow: dict[int, bool] = {}
                 while took < most and characters < COMMIT_CHARACTERS and not (took and self.hurry()):
                     entries = connection.execute(
                         "SELECT seq, doc FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
@@ -216,7 +227,8 @@ class TextWriter:
                     if not entries:
                         break
                     took += len(entries)
-                    narrow: dict[int, bool] = {}
+                    narrow = dict.fromkeys(self._tail, False)
+                    self._tail = {}
                     for seq, doc in entries:
                         narrow[doc] = seq in rebuilt and narrow.get(doc, True)
                     for doc, only_new in narrow.items():
@@ -234,6 +246,8 @@ class TextWriter:
                 writer.delete_documents_by_term("marker", 1)
                 writer.add_document(marker.document())
                 writer.commit()
+        if took < TAIL and len(narrow) < TAIL:
+            self._tail = dict.fromkeys(narrow)
         with _rows(connection):
             connection.execute(
                 "DELETE FROM text_todo WHERE seq IN (SELECT seq FROM text_order WHERE rowid > ? AND rowid <= ?)",
