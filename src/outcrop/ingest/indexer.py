@@ -49,6 +49,8 @@ CLOCK_STEP = 5.0
 """Seconds by which the clock and the time that passed may part before something is taken to have happened."""
 RETRY_SECONDS = (5.0, 15.0, 60.0)
 """After a full disk."""
+QUIET_SECONDS = 60.0
+"""After which what came one by one is packed."""
 SETTLE_SECONDS = 2.0
 """After which a new folder is listed once more: files may have been made in it before it was watched."""
 ENDING = "the indexer is ending; try again"
@@ -95,6 +97,8 @@ class Indexer:
         self._irrelevant: dict[str, None] = {}
         """Changed paths that no listing holds."""
         self._unsettled = False
+        self._loose: float | None = None
+        """When the last contents came one by one, until they are packed."""
         self._failures = 0
 
     # What other threads ask
@@ -175,6 +179,9 @@ class Indexer:
                     due["poll"] = now + POLL_SECONDS
                     self._poll()
                 self._work()
+                if self._loose is not None and time.monotonic() - self._loose > QUIET_SECONDS:
+                    self._loose = None
+                    self._pipeline.pack()
                 self._failures = 0
                 self.observed.problem = None
             except _Stopped:
@@ -266,7 +273,7 @@ class Indexer:
         self._listed_last[source or ""] = (ended, ended - started)
         self.observed.swept(summary, self._pipeline, whole=source is None)
         if summary.changed:
-            self._needed = time.monotonic()
+            self._needed = self._loose = time.monotonic()
         return summary
 
     def recent(self) -> Summary:
@@ -310,6 +317,7 @@ class Indexer:
         self._dirty.update(summary.left)
         self._places.touched(spots.values())
         self._unsettled = True
+        self._loose = time.monotonic()
         self.observed.live(summary)
         self._needed = time.monotonic()
         return summary

@@ -27,6 +27,7 @@ from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
 from outcrop.ingest.reading import FileReading, Tally
 from outcrop.paths import keep_private
+from outcrop.store.embedded import pack
 from outcrop.store.embedded.database import engine_errors
 from outcrop.store.embedded.write import FileRow, Writer
 
@@ -213,6 +214,13 @@ class Pipeline:
 
         rebuild(self.writer.db)
         return self.text.drain(self.writer.db, breathe=self.breathe)
+
+    def pack(self) -> None:
+        """Write the contents that came one by one together, session by session."""
+        for session in pack.due(self.writer):
+            pack.pack(self.writer, session)
+            self.breathe()
+        pack.done(self.writer)
 
     def settle_talk(self) -> None:
         """Bring the newest of what was said into the text index, in one short commit; the rest waits."""
