@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -43,16 +44,18 @@ def attend(config: Config) -> None:
     if client is not None:
         client.close()
         return
-    _read_newest(config)
-    start.spawn(config.home)
+    first = not _read_newest(config)
+    if start.spawn(config.home) and first:
+        print("outcrop: an indexer has started; it reads the newest sessions first", file=sys.stderr)
 
 
-def _read_newest(config: Config) -> None:
+def _read_newest(config: Config) -> bool:
+    """False where there is no history yet."""
     from outcrop.errors import OutcropError
     from outcrop.store.embedded.database import database_path
 
     if not database_path(config.home).exists():
-        return
+        return False
     from outcrop.harnesses import Environment
     from outcrop.ingest.lock import writer_lock
     from outcrop.ingest.pipeline import Pipeline
@@ -67,4 +70,5 @@ def _read_newest(config: Config) -> None:
             finally:
                 pipeline.close()
     except (OutcropError, OSError):
-        return  # what can be read is answered all the same, and the reader tells what is wrong
+        pass  # what can be read is answered all the same, and the reader tells what is wrong
+    return True
