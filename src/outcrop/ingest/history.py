@@ -7,6 +7,7 @@ ids, and those that the new reading does not hold any more go, `finish_anew`).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -334,10 +335,20 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
     return {work.id for work in works.values()}
 
 
+@dataclass(slots=True, frozen=True)
+class Keeping:
+    """What stays of an older reading of a place, flagged as gone from there (ruling 41)."""
+
+    upto: int
+    """The newest event that was stored before this reading."""
+    renamed: bool
+    """The adapter became newer: what it does not tell any more it tells under another name, or in another way."""
+
+
 def finish_anew(
-    writer: Writer, harness: Harness, file: FileRow, sessions: set[int], keeps_gone: bool = False
+    writer: Writer, harness: Harness, file: FileRow, sessions: set[int], keeping: Keeping | None = None
 ) -> set[int]:
-    """A file was read anew to its end: what only the older reading held goes, or stays flagged where `keeps_gone`.
+    """A file was read anew to its end: what only the older reading held goes, or stays as `keeping` says.
 
     Returns all sessions touched.
     """
@@ -349,18 +360,18 @@ def finish_anew(
     )  # fmt: skip
     for session in touched:
         gone = db.execute(
-            "SELECT id, type, turn FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ?)"
-            " AND file = ? AND generation < ?",
+            "SELECT id, type, turn, flags, block, slot FROM event"
+            " WHERE turn IN (SELECT id FROM turn WHERE session = ?) AND file = ? AND generation < ? ORDER BY id",
             (session, file.id, file.generation),
         ).fetchall()
-        if keeps_gone:
-            db.executemany(
-                "UPDATE event SET flags = flags | ?, generation = ? WHERE id = ?",
-                [(rows.DELETED, file.generation, row[0]) for row in gone],
-            )
-        else:
-            db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in gone])
-            writer.todo((row[0], text_class(row[1])) for row in gone)
+        kept = _kept(writer, file, session, gone, keeping)
+        db.executemany(
+            "UPDATE event SET flags = flags | ?, generation = ? WHERE id = ?",
+            [(rows.DELETED, file.generation, id) for id in kept],
+        )
+        lost = [row for row in gone if row[0] not in kept]
+        db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in lost])
+        writer.todo((row[0], text_class(row[1])) for row in lost)
         shared = db.execute(
             "SELECT DISTINCT turn FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ? AND file = ?)"
             " AND file <> ?",
@@ -378,6 +389,37 @@ def finish_anew(
         for changed in copies.decide_again(writer, session):
             refresh(writer, changed, file.id, harness, moved=renumber(writer, changed))
     return touched
+
+
+def _kept(writer: Writer, file: FileRow, session: int, gone: list[Any], keeping: Keeping | None) -> set[int]:
+    """Which of the events that a reading does not hold any more are history of their own.
+
+    One that came back in this very reading under another name, saying the same, is not: stores put rows in anew.
+    """
+    if keeping is None or not gone:
+        return set()
+    kept = {row[0] for row in gone if row[3] & rows.DELETED}
+    if keeping.renamed:
+        return kept
+    fresh = writer.db.execute(
+        "SELECT type, block, slot FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ?)"
+        " AND file = ? AND generation = ? AND id > ?",
+        (session, file.id, file.generation, keeping.upto),
+    ).fetchall()
+    back = Counter(_said(writer, *row) for row in fresh)
+    for row in gone:
+        said = _said(writer, row[1], row[4], row[5]) if back and row[0] not in kept else ""
+        if back[said] > 0:
+            back[said] -= 1
+        else:
+            kept.add(row[0])
+    return kept
+
+
+def _said(writer: Writer, kind: int, block: int, slot: int) -> str:
+    """What an event says, whatever its name."""
+    content = writer.content(block, slot)
+    return repr((kind, content.get("text"), content.get("arguments"), content.get("call_id")))
 
 
 def rebuild_turn(writer: Writer, id: int) -> None:

@@ -23,7 +23,7 @@ class Goose(Harness):
     title = "Goose"
     agent = "goose"
     sources: tuple[str, ...] = ("goose",)
-    version = 1
+    version = 2
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """Data folders. Only an absolute `GOOSE_PATH_ROOT` counts; macOS has had several places."""
@@ -59,7 +59,7 @@ class Goose(Harness):
 
         connection = sqlite.open_read_only(file.path)
         try:
-            return GooseDatabase(connection)
+            return GooseDatabase(connection, Path(file.path).parent)
         except BaseException:
             connection.close()
             raise
