@@ -99,7 +99,7 @@ class SessionWork:
         self.uid = uid
         self.anew = anew
         self.given_up = given_up
-        """Files that are gone: what they brought goes over to a file that is read anew and holds it too."""
+        """Files that are gone or outranked: what they brought goes over to a file that is read anew and holds it."""
         self.turns: dict[bytes, TurnWork] = {}
         self.by_id: dict[int, TurnWork] = {}
         self.events: list[tuple[Any, ...]] = []
@@ -293,7 +293,9 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
         return work
 
     known = writer.known_events(list(batch.events))
-    given_up = writer.missing_files({stored.file for stored in known.values()} - {file.id}) if anew else frozenset()
+    others = {stored.file for stored in known.values()} - {file.id}
+    outranked = frozenset(id for id, path in writer.paths(others) if harness.outranks(file.path, path))
+    given_up = writer.missing_files(others) | outranked if anew else frozenset()
     fresh = writer.take("event", len(batch.events))
     repeated: set[bytes] = set()
     todo: list[tuple[int, int]] = []
@@ -307,6 +309,9 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
             fresh += 1
         elif anew and (stored.file in given_up or (stored.file == file.id and stored.generation != file.generation)):
             _replace(work, staged, stored, todo)
+        elif stored.file in outranked:
+            _replace(work, staged, stored, todo)
+            work.rebuild |= {stored.turn, work.replaced[-1][3]}
         else:
             repeated.add(uid)
             if stored.file != file.id:

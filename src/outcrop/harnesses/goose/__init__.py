@@ -73,5 +73,9 @@ class Goose(Harness):
     def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         return ["goose", "session", "--resume", "--session-id", native]
 
+    def outranks(self, path: str, other: str) -> bool:
+        """The database before the old files, which nobody writes any more."""
+        return other.endswith(".jsonl") and not path.endswith(".jsonl")
+
 
 HARNESS: Harness = Goose()
