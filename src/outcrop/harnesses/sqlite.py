@@ -16,7 +16,7 @@ from pathlib import Path
 
 BUSY_MS = 3000
 ATTEMPTS = 5
-RECENT = 1024
+RECENT = 512
 """Rows at the end of a table, and as many again at most, whose contents a fingerprint covers."""
 
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from outcrop.harnesses.content import attachment_note
+from outcrop.harnesses.content import attachment_note, unknown_block
 from outcrop.harnesses.goose.store import is_message
 from outcrop.harnesses.json_values import object_of, objects, shown, string
 from outcrop.harnesses.moments import time_ms
@@ -186,5 +186,7 @@ def _part(part: Any) -> str:
     if kind == "image":
         source = {"data": string(part, "data"), "media_type": string(part, "mimeType")}
         return attachment_note({"type": "image", "source": source})
+    if kind not in ("text", "resource", "resource_link", "audio", ""):
+        unknown_block(part)
     resource = object_of(part, "resource")
     return string(part, "text") or string(resource, "text") or string(resource, "uri") or string(part, "uri")
