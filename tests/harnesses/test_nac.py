@@ -17,7 +17,7 @@ from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.nac import HARNESS
 from outcrop.harnesses.nac.reader import time_ms
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
-from reading import events_of, facts_of, read_twice, turns_of
+from reading import events_of, facts_of, read_twice, scalars, sound, turns_of, values
 
 SQL = Path(__file__).parent.parent / "fixtures" / "nac" / "store.sql"
 FACTS = sorted((Path(__file__).parent / "facts" / "nac").glob("*.json"))
@@ -322,12 +322,8 @@ WORDS = [
     "thread_finished", "thread_log", "run_started", '{"status":1,"exit_code":"x"}', "text", "image_url", "interrupted",
     "[run cancelled by user]", "2026-06-01 08:00:00",
 ]  # fmt: skip
-LEAF = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(WORDS))
-VALUE = st.recursive(
-    LEAF,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=6),
-    max_leaves=8,
-)
+LEAF = scalars(WORDS)
+VALUE = values(NAMES, LEAF)
 OBJECT = st.dictionaries(st.sampled_from(NAMES), VALUE, max_size=7)
 FIELDS = [
     "time", "idx", "usage", "branch", "copied", "task", "action", "status", "run_id", "summary", "created_at",
@@ -346,11 +342,7 @@ ROW = st.fixed_dictionaries(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
-    for one in fold(rows, "s"):
-        for item in one.items:
-            if isinstance(item, Event):
-                assert isinstance(item.text, str)
-                assert item.tool is None or isinstance(item.tool, str)
+    sound(fold(rows, "s"))
 
 
 CELL = st.recursive(
