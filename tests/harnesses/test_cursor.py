@@ -757,6 +757,16 @@ def test_wrong_shapes_of_values_are_no_errors(composer: Any, bubble: Any, items:
     container.close()
 
 
+def test_a_row_that_is_updated_in_place_is_noticed(database: tuple[sqlite3.Connection, SourceFile]) -> None:
+    connection, file = database
+    before = marks(file)
+    key, value = connection.execute("SELECT key, value FROM cursorDiskKV WHERE key LIKE 'bubbleId:%'").fetchone()
+    connection.execute("UPDATE cursorDiskKV SET value = ? WHERE key = ?", (value.swapcase(), key))
+    connection.commit()
+    after = marks(file)
+    assert {native for native in after if after[native] != before[native]} == {key.split(":")[1]}
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from('user:asitn\n []Tolcra=x<>/_query {}"')))
 def test_any_plain_text_is_read(text: str) -> None:

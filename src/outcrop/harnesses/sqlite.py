@@ -64,6 +64,12 @@ def wanted(present: Iterable[str], *names: str) -> str:
     return ", ".join(f'"{name}"' if name in have else f'NULL AS "{name}"' for name in names)
 
 
+def recent_start(connection: sqlite3.Connection, table: str, step: int = RECENT) -> int:
+    """The number of the row that the newest ones of a table begin with: one to two steps before the end."""
+    newest = connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()[0]
+    return ((newest or 0) // step - 1) * step
+
+
 def recent(
     connection: sqlite3.Connection, table: str, groups: tuple[str, ...], *names: str
 ) -> dict[tuple[str, ...], int]:
@@ -71,8 +77,7 @@ def recent(
 
     The window moves by whole steps, so that a session whose rows fall out of it is not read anew each time.
     """
-    newest = connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()[0]
-    start = ((newest or 0) // RECENT - 1) * RECENT
+    start = recent_start(connection, table)
     wanted = ", ".join(f'"{name}"' for name in (*groups, *names))
     sums: dict[tuple[str, ...], int] = {}
     for row in connection.execute(f'SELECT {wanted} FROM "{table}" WHERE rowid >= ? ORDER BY rowid', (start,)):
