@@ -6,15 +6,17 @@ Shared by the tests of all harnesses: lines, documents, folders of one session, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 from facts import CORPUS, FOLDER, hashed
-from outcrop.harnesses import Form, Harness, Side, SourceFile, jsonl
-from outcrop.model import ENDS, TYPE_CODE, Amend, Event, EventType, Fact, Parsed
+from outcrop.harnesses import Form, Harness, Reader, Side, SourceFile, jsonl
+from outcrop.model import ENDS, TYPE_CODE, Amend, End, Event, EventType, Fact, Parsed
 from outcrop.turns import TurnFold
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -269,3 +271,50 @@ def _below(harness: Harness, folder: Path) -> Iterator[SourceFile]:
 
 def _counted(tools: list[str]) -> dict[str, Any]:
     return {"count": len(tools), "names": hashed(" ".join(tools))}
+
+
+def scalars(words: Sequence[str] = (), nan: bool = True) -> st.SearchStrategy[Any]:
+    """Single values of any type, as JSON has them; some of the texts are `words`."""
+    texts = st.text(max_size=5)
+    return st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=nan),
+        texts | st.sampled_from(words) if words else texts,
+    )
+
+
+def values(
+    names: Sequence[str] | st.SearchStrategy[str], leaf: st.SearchStrategy[Any], leaves: int = 8
+) -> st.SearchStrategy[Any]:
+    """Values of any shape: objects have fields of these names."""
+    fields = names if isinstance(names, st.SearchStrategy) else st.sampled_from(names)
+    return st.recursive(
+        leaf, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields, inner, max_size=6), max_leaves=leaves
+    )
+
+
+def sound(parsed: Iterable[Parsed]) -> None:
+    """Every record gave something or has a reason, and every event is one, whatever stood in the record."""
+    for one in parsed:
+        assert one.items or one.reason
+        for item in one.items:
+            if isinstance(item, Event):
+                assert isinstance(item.key, str)
+                assert isinstance(item.text, str)
+                assert item.tool is None or isinstance(item.tool, str)
+                assert item.time is None or isinstance(item.time, int)
+                assert item.ends is None or isinstance(item.ends, End)
+            elif isinstance(item, Fact):
+                assert isinstance(item.name, str)
+
+
+def fed(reader: Reader, rows: Iterable[dict[str, Any]]) -> list[Parsed]:
+    """Records of any shape through a reader, which must take them all and have a state that JSON can hold."""
+    parsed = []
+    for row in rows:
+        parsed.append(reader.feed(row))
+        json.dumps(reader.state())
+    sound(parsed)
+    return parsed

@@ -101,6 +101,7 @@ OPENS_FILES = {
     "openhands.store": "a folder of files is one place of many sessions",
     "grok.folder": "a session's folder is one place",
     "crush": "a list of projects names the databases",
+    "goose.store": "old files beside the database name messages that went into it",
 }
 """Modules of harnesses that read files by themselves, and why: containers and lists of places."""
 

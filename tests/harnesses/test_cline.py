@@ -14,7 +14,7 @@ from facts import hashed
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile
 from outcrop.harnesses.cline import HARNESS
 from outcrop.model import End, Event, EventType, Parsed
-from reading import Beside, events_of, facts_of, turns_of
+from reading import Beside, events_of, facts_of, fed, scalars, turns_of, values
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "cline"
 FACTS = [
@@ -182,14 +182,8 @@ NAMES = (
     "tool_use", "tool_result", '{"tool":1,"arguments":[],"response":{},"request":2,"cancelReason":"x"}', "{", "",
 )
 # fmt: on
-LEAF = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5), st.sampled_from(NAMES)
-)
-VALUE = st.recursive(
-    LEAF,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=6),
-    max_leaves=10,
-)
+LEAF = scalars(NAMES)
+VALUE = values(WORDS, LEAF, 10)
 
 
 SHOWN = st.fixed_dictionaries({"type": st.just("say"), "say": st.sampled_from(NAMES), "text": LEAF})
@@ -200,12 +194,6 @@ SHOWN = st.fixed_dictionaries({"type": st.just("say"), "say": st.sampled_from(NA
 def test_wrong_shapes_are_no_errors(rows: list[Any], role: str) -> None:
     file = SourceFile("/nowhere/t.json", "cline", Form.DOCUMENT, role, "t")
     for document in (rows, {"messages": rows}, *rows):
-        reader, keys = HARNESS.reader(file, None, Beside()), []
-        for record in HARNESS.records(file, document):
-            one = reader.feed(record)
-            assert one.items or one.reason
-            for item in one.items:
-                if isinstance(item, Event):
-                    assert isinstance(item.text, str)
-                    keys.append(item.key)
+        parsed = fed(HARNESS.reader(file, None, Beside()), HARNESS.records(file, document))
+        keys = [item.key for one in parsed for item in one.items if isinstance(item, Event)]
         assert len(keys) == len(set(keys))

@@ -17,7 +17,7 @@ from outcrop.harnesses.copilot_vscode.changes import replayed
 from outcrop.harnesses.copilot_vscode.reader import workspace_folder
 from outcrop.harnesses.copilot_vscode.records import tree_text
 from outcrop.model import Event, EventType, Parsed
-from reading import events_of, facts_of, turns_of
+from reading import events_of, facts_of, scalars, turns_of, values
 
 TESTS = Path(__file__).parent.parent
 USER = TESTS / "fixtures" / "copilot-vscode" / "User"
@@ -257,7 +257,7 @@ def test_a_session_is_told_as_its_file_says(told: dict[str, Any]) -> None:
     ] == told["turns"]
 
 
-LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4)
+LEAF = scalars(nan=False)
 # fmt: off
 WORDS = st.sampled_from((
     "sessionId", "requests", "requestId", "message", "text", "response", "kind", "value", "toolId", "toolCallId",
@@ -268,11 +268,7 @@ WORDS = st.sampled_from((
 ))
 KINDS = st.sampled_from(("toolInvocationSerialized", "thinking", "textEditGroup", "inlineReference", "undoStop"))
 # fmt: on
-VALUE = st.recursive(
-    LEAF | KINDS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=6),
-    max_leaves=20,
-)
+VALUE = values(WORDS, LEAF | KINDS, 20)
 
 
 @settings(max_examples=150, deadline=None)

@@ -17,7 +17,7 @@ from facts import CORPUS, FOLDER, hashed, needs_corpus
 from outcrop.harnesses import Environment, Form, SourceFile
 from outcrop.harnesses.kiro_cli import HARNESS
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Event, EventType, Parsed, Relation
-from reading import events_of, facts_of, read_named, turns_of
+from reading import events_of, facts_of, read_named, scalars, sound, turns_of, values
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "kiro-cli"
 FACTS = [{"name": path.stem, **json.loads(path.read_text("utf-8"))} for path in sorted((FOLDER / "kiro-cli").glob("*"))]
@@ -204,6 +204,46 @@ def test_T14_a_conversation_of_both_stores_is_one_session(home: Path) -> None:
         assert (new[event.key].type, new[event.key].exit_code) == (event.type, event.exit_code)
 
 
+def test_what_is_changed_in_the_database_is_the_same_event(home: Path) -> None:
+    for native in (ROPE, COIL):
+        before = {event.key: event.text for event in events_of(stored(home, native))}
+        changes = [
+            ("Splice the rope", "Cut the rope"),
+            ("spliced.", "cut."),
+            ("Coil it", "Roll it"),
+            ("Left.", "Right."),
+        ]
+        with closing(sqlite3.connect(file_of(home, "database").path)) as database:
+            for old, new in changes:
+                database.execute("UPDATE conversations_v2 SET value = replace(value, ?, ?)", (old, new))
+            database.commit()
+        after = {event.key: event.text for event in events_of(stored(home, native))}
+        assert after.keys() == before.keys()
+        assert len([key for key in after if after[key] != before[key]]) == 2
+        with closing(sqlite3.connect(file_of(home, "database").path)) as database:
+            for old, new in changes:
+                database.execute("UPDATE conversations_v2 SET value = replace(value, ?, ?)", (new, old))
+            database.commit()
+
+
+def test_turns_behind_a_summary_are_counted_from_there(home: Path) -> None:
+    """A conversation loses its head when it is compacted: what comes then is not what stood in its place before."""
+    summary = "Knots were tied."
+    with_head = [event for event in events_of(stored(home, COIL)) if event.type is EventType.USER_INPUT]
+    with closing(sqlite3.connect(file_of(home, "database").path)) as database:
+        database.execute(
+            "UPDATE conversations_v2 SET value = json_set(value, '$.latest_summary', NULL) WHERE conversation_id = ?",
+            (COIL,),
+        )
+        database.commit()
+    without = [event for event in events_of(stored(home, COIL)) if event.type is EventType.USER_INPUT]
+    assert {event.key for event in with_head} & {event.key for event in without} == set()
+    rows = [{"kind": "Prompt", "data": {"content": [{"kind": "text", "data": text}]}} for text in ("before", "Coil it")]
+    rows.insert(1, {"kind": "Compaction", "data": {"summary": summary}})
+    told = events_of(fold(file_of(home, "transcript", CHILD), rows))
+    assert [event.key for event in told if event.text == "Coil it"] == [with_head[0].key]
+
+
 def test_the_older_database(home: Path) -> None:
     place = file_of(home, "database")
     with closing(HARNESS.container(place)) as container:
@@ -316,14 +356,7 @@ KINDS = [
     "step", "conversation", "user", "assistant", "Say", "tool_call", "tool_result", "turn_end", "usage_summary",
     "shell", "Cancelled", "m1",
 ]  # fmt: skip
-LEAF = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**60), 2**60), st.floats(), st.text(max_size=4), st.sampled_from(KINDS)
-)
-VALUE = st.recursive(
-    LEAF,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
-    max_leaves=12,
-)
+VALUE = values(NAMES, scalars(KINDS), 12)
 KIND = st.sampled_from(KINDS)
 BLOCK = st.fixed_dictionaries({"kind": KIND, "data": VALUE})
 ROW = (
@@ -343,11 +376,7 @@ ROW = (
 @given(st.sampled_from(["transcript", "sidecar", "messages", "session", "database"]), st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(role: str, rows: list[dict[str, Any]]) -> None:
     form = Form.CONTAINER if role == "database" else Form.LINES
-    for one in fold(SourceFile("/k/x.jsonl", "kiro", form, role, "x"), rows, frozenset(range(6))):
-        for item in one.items:
-            if isinstance(item, Event):
-                assert isinstance(item.text, str)
-                assert item.tool is None or isinstance(item.tool, str)
+    sound(fold(SourceFile("/k/x.jsonl", "kiro", form, role, "x"), rows, frozenset(range(6))))
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,7 +1,8 @@
 """Databases that their own program holds open and writes while `outcrop index` reads them.
 
-The writer is a process of its own, with its own connection in WAL mode, and waits for no lock: whatever got in its
-way would fail at once. Each program writes as it really does: rows in place, rows anew, whole documents.
+The writer is a process of its own, with its own connection. In WAL mode it waits for no lock: whatever got in its way
+would fail at once. With a rollback journal a reader holds it up for as long as it reads, and it waits as programs do.
+Each program writes as it really does: rows in place, rows anew, whole documents.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from outcrop import harnesses
 from outcrop.store.embedded.rows import DELETED
 from world import World
 
@@ -27,8 +30,9 @@ Statement = tuple[str, list[Any]]
 
 WRITER = """
 import json, sqlite3, sys, time
-database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
-database.execute("PRAGMA journal_mode = WAL")
+mode = sys.argv[2]
+database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0 if mode == "WAL" else 5)
+database.execute(f"PRAGMA journal_mode = {mode}")
 database.execute("PRAGMA wal_autocheckpoint = 0")
 for line in sys.stdin:
     try:
@@ -48,10 +52,6 @@ class Store:
     source = ""
     place = ""
     native = "live"
-    edits = True
-    """Whether the program changes a message after it is written."""
-    lasting = True
-    """Whether its rows have names that last: where they do not, a changed message is another one."""
     secrets: tuple[str, ...] = ()
     """Tables, and columns as `table.column`, that nobody but the program may read."""
 
@@ -67,7 +67,7 @@ class Store:
         raise NotImplementedError
 
     def edit(self, number: int, text: str) -> list[Statement]:
-        """Change what the assistant says in message `number`."""
+        """Change what is said in message `number`: odd ones are the assistant's."""
         raise NotImplementedError
 
     def drop(self, number: int) -> list[Statement]:
@@ -76,6 +76,14 @@ class Store:
 
 def second(number: int) -> int:
     return START + 60 * number
+
+
+def moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def speaker(number: int) -> str:
+    return "assistant" if number % 2 else "user"
 
 
 class OpenCode(Store):
@@ -167,7 +175,7 @@ class Crush(Store):
         return [
             (
                 "UPDATE messages SET parts = ?, updated_at = updated_at + 5 WHERE id = ?",
-                [self.parts("assistant", text, number), f"l{number}"],
+                [self.parts(speaker(number), text, number), f"l{number}"],
             )
         ]
 
@@ -213,7 +221,7 @@ class Cursor(Store):
         return self.put(f"bubbleId:live:l{number}", value)
 
     def edit(self, number: int, text: str) -> list[Statement]:
-        return [self.bubble(number, 2, text)]
+        return [self.bubble(number, 1 + number % 2, text)]
 
     def drop(self, number: int) -> list[Statement]:
         self.heads = [head for head in self.heads if head["bubbleId"] != f"l{number}"]
@@ -221,9 +229,9 @@ class Cursor(Store):
 
 
 class Hermes(Store):
-    """A message is never edited; what is undone stays and is marked, what is retried goes."""
+    """What is undone stays and is marked, what is retried goes."""
 
-    source, place, edits = "hermes", ".hermes/state.db", False
+    source, place = "hermes", ".hermes/state.db"
     secrets = ("credentials", "sessions.api_key")
 
     def base(self) -> str:
@@ -241,14 +249,14 @@ class Hermes(Store):
             )
         ]
 
+    def edit(self, number: int, text: str) -> list[Statement]:
+        return [("UPDATE messages SET content = ? WHERE id = ?", [text, 1000 + number])]
+
     def drop(self, number: int) -> list[Statement]:
         return [("DELETE FROM messages WHERE id = ?", [1000 + number])]
 
 
 class Goose(Store):
-    """Rows are deleted and put in anew when a conversation is edited."""
-
-    lasting = False
     source, place = "goose", ".local/share/goose/sessions/sessions.db"
     secrets = ("sessions.extension_data", "sessions.recipe_json")
 
@@ -287,7 +295,6 @@ class Goose(Store):
 class Nac(Store):
     """A log: a message is changed by a later row of its index."""
 
-    lasting = False
     source, place = "nac", ".config/nac/store.db"
     secrets = ("sessions.api_key_env", "sessions.extra_headers_json", "sessions.sandbox_json", "sessions.store_path")
 
@@ -315,7 +322,7 @@ class Nac(Store):
         ]
 
     def edit(self, number: int, text: str) -> list[Statement]:
-        return self.say(number, "assistant", text)
+        return self.say(number, speaker(number), text)
 
     def drop(self, number: int) -> list[Statement]:
         return [
@@ -330,7 +337,6 @@ class Nac(Store):
 class Kiro(Store):
     """The conversation is one document, written whole."""
 
-    lasting = False
     source, place = "kiro", ".local/share/kiro-cli/data.sqlite3"
     secrets = ("auth_kv",)
 
@@ -363,21 +369,62 @@ class Kiro(Store):
         return self.begin()
 
     def edit(self, number: int, text: str) -> list[Statement]:
-        return self.say(number, "assistant", text)
+        return self.say(number, speaker(number), text)
 
     def drop(self, number: int) -> list[Statement]:
         del self.said[number]
         return self.begin()
 
 
-STORES = [OpenCode, Crush, Cursor, Hermes, Goose, Nac, Kiro]
+class OpenClaw(Store):
+    """A row is an entry of the session's tree; one that changes is put in anew in its place."""
+
+    source, place = "openclaw", ".openclaw/agents/main/agent/openclaw-agent.sqlite"
+    secrets = ("auth_profiles",)
+
+    def base(self) -> str:
+        return (
+            "CREATE TABLE auth_profiles (secret TEXT); INSERT INTO auth_profiles VALUES ('never-read-this');"
+            "CREATE TABLE transcript_events (session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT,"
+            " created_at INTEGER NOT NULL, PRIMARY KEY (session_id, seq));"
+        )
+
+    def put(self, place: int, time: int, entry: dict[str, Any]) -> list[Statement]:
+        values = [place, json.dumps({**entry, "timestamp": f"{moment(time)}.000Z"}), time]
+        return [("INSERT OR REPLACE INTO transcript_events VALUES ('live', ?, ?, ?)", values)]
+
+    def begin(self) -> list[Statement]:
+        return self.put(0, START, {"type": "session", "version": 3, "id": "live", "cwd": "/w/live"})
+
+    def entry(self, number: int, text: str) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": speaker(number), "content": [{"type": "text", "text": text}]}
+        if number % 2:
+            message |= {"stopReason": "stop", "model": "gull-4"}
+        above = f"l{number - 1}" if number else None
+        return {"type": "message", "id": f"l{number}", "parentId": above, "message": message}
+
+    def say(self, number: int, role: str, text: str) -> list[Statement]:
+        return self.put(number + 1, second(number), self.entry(number, text))
+
+    def edit(self, number: int, text: str) -> list[Statement]:
+        entry = {**self.entry(number, text), "timestamp": f"{moment(second(number))}.000Z"}
+        return [
+            ("INSERT OR REPLACE INTO transcript_events SELECT 'live', ?, ?, max(created_at) + 1 FROM transcript_events",
+             [number + 1, json.dumps(entry)])
+        ]  # fmt: skip
+
+    def drop(self, number: int) -> list[Statement]:
+        return [("DELETE FROM transcript_events WHERE seq = ?", [number + 1])]
+
+
+STORES = [OpenClaw, OpenCode, Crush, Cursor, Hermes, Goose, Nac, Kiro]
 
 
 class Writer:
     """The program's own process. Every answer must come without an error."""
 
-    def __init__(self, path: Path) -> None:
-        command = [sys.executable, "-c", WRITER, str(path)]
+    def __init__(self, path: Path, mode: str) -> None:
+        command = [sys.executable, "-c", WRITER, str(path), mode]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def send(self, statements: list[Statement]) -> None:
@@ -406,7 +453,7 @@ class Writer:
 class Live:
     """A program at work in a world, and the history that is made of it."""
 
-    def __init__(self, world: World, store: Store) -> None:
+    def __init__(self, world: World, store: Store, mode: str = "WAL") -> None:
         self.world, self.store = world, store
         self.path = world.home / store.place
         self.path.parent.mkdir(parents=True)
@@ -414,14 +461,14 @@ class Live:
         (world.store / "config.toml").write_text("[index]\nauto = false\n", encoding="utf-8")
         with closing(sqlite3.connect(self.path)) as database:
             database.executescript(store.base())
-        self.writer = Writer(self.path)
+        self.writer = Writer(self.path, mode)
 
-    def index(self) -> dict[str, Any]:
-        """A run of the command, which must leave the program's files as they are."""
-        before = self.files()
+    def index(self, quiet: bool = True) -> dict[str, Any]:
+        """A run of the command, which must leave the program's files as they are; `quiet`: so does the program."""
+        before = self.files() if quiet else {}
         done: dict[str, Any] = self.world.index("--json", "--source", self.store.source).json
         assert done["problems"] == []
-        assert self.files() == before
+        assert not quiet or self.files() == before
         return done
 
     def files(self) -> dict[str, tuple[bytes, int]]:
@@ -461,7 +508,25 @@ class Live:
 
 @pytest.fixture(params=STORES, ids=lambda store: str(store.source))
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
-    made = Live(World(tmp_path), request.param())
+    yield from at_work(tmp_path, request.param(), "WAL")
+
+
+@pytest.fixture(params=STORES, ids=lambda store: str(store.source))
+def live_in_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
+    yield from at_work(tmp_path, request.param(), "DELETE")
+
+
+@pytest.fixture(
+    params=[(store, mode) for store in STORES for mode in ("WAL", "DELETE")],
+    ids=lambda one: f"{one[0].source}-{one[1]}",
+)
+def live_in_either_mode(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
+    store, mode = request.param
+    yield from at_work(tmp_path, store(), mode)
+
+
+def at_work(folder: Path, store: Store, mode: str) -> Iterator[Live]:
+    made = Live(World(folder), store, mode)
     yield made
     made.writer.close()
     made.world.close()
@@ -469,6 +534,9 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
 
 BEGIN: list[Statement] = [("BEGIN IMMEDIATE", [])]
 COMMIT: list[Statement] = [("COMMIT", [])]
+PAUSE: list[Statement] = [
+    ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 120000) SELECT max(i) FROM n", [])
+]
 
 
 def test_a_database_is_followed_while_its_program_writes(live: Live) -> None:
@@ -489,26 +557,21 @@ def test_a_database_is_followed_while_its_program_writes(live: Live) -> None:
     assert live.hits("kittiwake") == [live.texts()["kittiwake dives"]]
 
     before = live.texts()
-    gone = set()
-    if store.edits:
-        writer.do(store.edit(3, "the petrel lands"))
-        live.index()
-        now = live.texts()
-        if store.lasting:
-            assert now == {**dict(list(before.items())[:3]), "the petrel lands": before["kittiwake dives"]}
-            assert live.hits("kittiwake") == []
-        else:
-            assert now == {**before, "the petrel lands": now["the petrel lands"]}
-            gone.add(before["kittiwake dives"])
-        assert live.hits("petrel") == [now["the petrel lands"]]
-        assert live.flagged() & set(now.values()) == gone
+    writer.do(store.edit(3, "the petrel lands"), store.edit(2, "and the fourth lamp"))
+    live.index()
+    now = live.texts()
+    assert list(now) == ["light the lamp", "halcyon rises", "and the fourth lamp", "the petrel lands"]
+    assert list(now.values()) == list(before.values()), "rows changed in place are the same events"
+    assert live.hits("kittiwake") == []
+    assert live.hits("petrel") == [now["the petrel lands"]]
+    assert live.flagged() & set(now.values()) == set()
 
     before = live.texts()
     last = list(before)[-1]
     writer.do(store.drop(3))
     live.index()
     assert live.texts() == before, "what is gone there is kept here"
-    assert live.flagged() & set(before.values()) == {*gone, before[last]}
+    assert live.flagged() & set(before.values()) == {before[last]}
     assert live.hits(last.split()[-1]) == [before[last]]
 
     assert live.index()["records"] == 0, "nothing new, nothing read"
@@ -521,13 +584,11 @@ def test_runs_beside_many_commits_lose_and_disturb_nothing(live: Live) -> None:
     store, writer = live.store, live.writer
     writer.do(store.begin(), store.say(0, "user", "begin"), store.say(1, "assistant", "begun"))
     rounds = 40
-    pause: list[Statement] = [("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 120000)"
-                          " SELECT max(i) FROM n", [])]  # fmt: skip
     texts = ["begin", "begun"]
     for number in range(2, 2 + 2 * rounds, 2):
         texts += [f"ask {number}", f"tell {number}"]
         said = [*store.say(number, "user", texts[-2]), *store.say(number + 1, "assistant", texts[-1])]
-        writer.send(BEGIN + said + pause + COMMIT)
+        writer.send(BEGIN + said + PAUSE + COMMIT)
     for _ in range(3):
         done = live.world.index("--json", "--source", store.source).json
         assert done["problems"] == []
@@ -536,6 +597,73 @@ def test_runs_beside_many_commits_lose_and_disturb_nothing(live: Live) -> None:
     live.index()
     assert list(live.texts()) == texts
     assert live.flagged() == set()
+
+
+def test_rows_of_a_rollback_journal_are_followed_too(live_in_place: Live) -> None:
+    live, store, writer = live_in_place, live_in_place.store, live_in_place.writer
+    writer.do(store.begin(), store.say(0, "user", "light the lamp"), store.say(1, "assistant", "halcyon rises"))
+    writer.do(store.say(2, "user", "and the second lamp"), store.say(3, "assistant", "kittiwake dives"))
+    live.index()
+    before = live.texts()
+    assert list(before) == ["light the lamp", "halcyon rises", "and the second lamp", "kittiwake dives"]
+    writer.do(BEGIN, store.edit(1, "halcyon sets"))
+    live.index()
+    assert live.texts() == before, "a transaction that stands open"
+    writer.do(store.drop(3), COMMIT)
+    live.index()
+    after = live.texts()
+    assert list(after) == ["light the lamp", "halcyon sets", "and the second lamp", "kittiwake dives"]
+    assert list(after.values()) == list(before.values())
+    assert live.flagged() & set(after.values()) == {before["kittiwake dives"]}
+    assert (live.hits("rises"), live.hits("sets")) == ([], [after["halcyon sets"]])
+
+
+def test_changes_beside_runs_come_out_exactly(live_in_either_mode: Live) -> None:
+    """Messages come, change and go while the command runs again and again: in the end the history says just that."""
+    live, store, writer = live_in_either_mode, live_in_either_mode.store, live_in_either_mode.writer
+    writer.do(store.begin(), *(store.say(number, speaker(number), f"word{number}") for number in range(4)))
+    live.index()
+    first = live.texts()
+    rounds = 24
+    for number in range(4, 4 + 2 * rounds, 2):
+        changes = [
+            *store.say(number, "user", f"word{number}"),
+            *store.say(number + 1, "assistant", f"word{number + 1}"),
+        ]
+        changes += store.edit(number - 4, f"changed{number - 4}") + store.edit(number - 1, f"changed{number - 1}")
+        writer.send(BEGIN + changes + PAUSE + COMMIT)
+    for _ in range(3):
+        live.index(quiet=False)
+    for _ in range(rounds):
+        writer.answer()
+    last = 3 + 2 * rounds
+    writer.do(store.drop(last))
+    live.index()
+    edited = {*range(0, last - 4, 2), *range(3, last - 1, 2)}
+    said = [f"changed{number}" if number in edited else f"word{number}" for number in range(last + 1)]
+    now = live.texts()
+    if f"word{last}" not in now:
+        said.pop()  # it came and went between two runs
+    assert list(now) == said
+    assert list(now.values())[:4] == list(first.values())
+    assert live.flagged() & set(now.values()) == ({now[f"word{last}"]} if f"word{last}" in now else set())
+    assert live.hits("changed0") == [now["changed0"]]
+    assert live.hits("word0") == []
+    assert live.query("SELECT count(*) FROM problem") == [(0,)]
+
+
+def test_every_harness_that_reads_a_database_has_its_program_here() -> None:
+    from outcrop.harnesses import REGISTRY
+
+    rooms = Path(harnesses.__file__).parent
+    reading = set()
+    for name, entry in REGISTRY.items():
+        module = entry.module.rsplit(".", 1)[1]
+        files = [*rooms.glob(f"{module}.py"), *(rooms / module).glob("*.py")]
+        if any("open_read_only" in file.read_text("utf-8") for file in files):
+            reading.add(name)
+    followed = {name for name, entry in REGISTRY.items() if {store.source for store in STORES} & set(entry.sources)}
+    assert reading == followed
 
 
 @pytest.mark.parametrize("made", STORES, ids=lambda store: str(store.source))

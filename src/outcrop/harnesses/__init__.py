@@ -233,6 +233,14 @@ class Harness(Protocol):
         """The agent tag of a source's sessions, where one harness is several agents (ruling 47)."""
         return self.agent
 
+    def outranks(self, path: str, other: str) -> bool:
+        """Whether the first of two files that hold one session tells the events that stand in both.
+
+        Where neither outranks the other, the one that was read first does. Paths are those of `SourceFile`, with
+        `#` and the native id behind that of a container.
+        """
+        return False
+
     def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         """The command that continues a session, to be run in its working directory; None where there is none."""
         return None

@@ -17,6 +17,10 @@ PERSISTED_LIMIT = 8 << 20
 """Bytes of one spilled output that are read in."""
 
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
+_OTHERS = frozenset({"thinking", "redacted_thinking", "tool_use", "tool_result"})
+"""Types that adapters know; where only texts are wanted they have none, or their own."""
+UNKNOWN_BLOCKS: list[dict[str, Any]] = []
+"""Blocks of types that nobody here knows, whose text was taken; whoever reads a record looks here and empties it."""
 _PERSISTED = "<persisted-output>"
 _SAVED_TO = re.compile(r"^<persisted-output>\s*Output too large[^\n]{0,80}saved to: ([^\n]+)\n")
 
@@ -49,8 +53,16 @@ def block_text(block: Any) -> str:
     if kind == "tool_reference":
         name = block.get("tool_name")
         return f"[tool {name}]" if isinstance(name, str) else ""
+    if kind and kind not in _OTHERS:
+        unknown_block(block)
     text = block.get("text")
     return text if isinstance(text, str) else ""
+
+
+def unknown_block(block: Any) -> None:
+    """Tell of a block that is not known, of which at most the text is taken."""
+    if isinstance(block, dict):
+        UNKNOWN_BLOCKS.append(block)
 
 
 def attachment_note(block: dict[str, Any]) -> str:

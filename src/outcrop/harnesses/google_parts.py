@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from outcrop.harnesses.content import base64_size
+from outcrop.harnesses.content import base64_size, unknown_block
 from outcrop.harnesses.json_values import object_of, shown, string, whole_number
 
 _REFERENCED = "--- Content from referenced files ---"
 _INJECTED = re.compile(r"\s*<(?:system-reminder|session_context|hook_context|qwen:[a-z-]+|editor_context)\b")
 _SNAPSHOT = re.compile(r"\s*<state_snapshot>")
 _EXIT = re.compile(r"^Exit Code: (-?\d{1,9})\s*$", re.MULTILINE)
+_PARTS = frozenset({"text", "thought", "thoughtSignature", "functionCall", "functionResponse"})
 _SHELLS = frozenset({"run_shell_command", "shell"})
 _USAGE = {
     "input": ("promptTokenCount", "input"),
@@ -50,6 +51,8 @@ def part_text(part: dict[str, Any]) -> str:
             data = media.get("data")
             size = f", {base64_size(data)} bytes" if isinstance(data, str) else ""
             return f"[{noun} {string(media, 'fileUri') or kind}{size}]"
+    if part and _PARTS.isdisjoint(part):
+        unknown_block(part)
     return ""
 
 

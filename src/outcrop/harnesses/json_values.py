@@ -58,13 +58,17 @@ def shown(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def in_order(meaning: Any) -> bytes:
+    """A value as JSON with its names in order: what says the same reads the same."""
+    try:
+        return orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS, default=str)
+    except TypeError:  # what no JSON file holds reads the same each time all the same
+        return json.dumps(meaning, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+
+
 def digest(meaning: Any) -> str:
     """A short name for what a value says, whatever the order of its names."""
-    try:
-        data = orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # what no JSON file holds reads the same each time all the same
-        data = json.dumps(meaning, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-    return blake2b(data, digest_size=8).hexdigest()
+    return blake2b(in_order(meaning), digest_size=8).hexdigest()
 
 
 def some(record: Any, *names: str) -> dict[str, Any]:

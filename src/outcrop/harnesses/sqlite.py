@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
 BUSY_MS = 3000
 ATTEMPTS = 5
+RECENT = 512
+"""Rows at the end of a table, and as many again at most, whose contents a fingerprint covers."""
 
 
 def open_read_only(path: str) -> sqlite3.Connection:
@@ -59,3 +62,26 @@ def wanted(present: Iterable[str], *names: str) -> str:
     """A list of columns for a SELECT: those of `names` that are present, the others as NULL under their name."""
     have = set(present)
     return ", ".join(f'"{name}"' if name in have else f'NULL AS "{name}"' for name in names)
+
+
+def recent_start(connection: sqlite3.Connection, table: str, step: int = RECENT) -> int:
+    """The number of the row that the newest ones of a table begin with: one to two steps before the end."""
+    newest = connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()[0]
+    return ((newest or 0) // step - 1) * step
+
+
+def recent(
+    connection: sqlite3.Connection, table: str, groups: tuple[str, ...], *names: str
+) -> dict[tuple[str, ...], int]:
+    """A sum over the contents of the newest rows of each group, which tells that one of them was changed in place.
+
+    The window moves by whole steps, so that a session whose rows fall out of it is not read anew each time.
+    """
+    start = recent_start(connection, table)
+    wanted = ", ".join(f'"{name}"' for name in (*groups, *names))
+    sums: dict[tuple[str, ...], int] = {}
+    for row in connection.execute(f'SELECT {wanted} FROM "{table}" WHERE rowid >= ? ORDER BY rowid', (start,)):
+        values = tuple(row)
+        group = values[: len(groups)]
+        sums[group] = zlib.crc32(repr(values).encode("utf-8", "surrogatepass"), sums.get(group, 0))
+    return sums

@@ -98,7 +98,7 @@ class SessionWork:
         self.uid = uid
         self.anew = anew
         self.given_up = given_up
-        """Files that are gone: what they brought goes over to a file that is read anew and holds it too."""
+        """Files that are gone or outranked: what they brought goes over to a file that is read anew and holds it."""
         self.turns: dict[bytes, TurnWork] = {}
         self.by_id: dict[int, TurnWork] = {}
         self.events: list[tuple[Any, ...]] = []
@@ -161,11 +161,8 @@ class SessionWork:
         row = self.writer.turn(uid)
         if row is not None:
             turn = TurnWork.of_row(row)
-            if (
-                self.anew
-                and (turn.file, turn.generation) != (self.file.id, self.file.generation)
-                and (turn.file == self.file.id or turn.file in self.given_up)
-            ):
+            older = self.anew and turn.file == self.file.id and turn.generation != self.file.generation
+            if older or turn.file in self.given_up:
                 self._last_place += 1
                 turn = TurnWork(
                     turn.id, uid, self.id, self.file.id, self.file.generation, turn.ord, self._last_place, native,
@@ -292,7 +289,9 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
         return work
 
     known = writer.known_events(list(batch.events))
-    given_up = writer.missing_files({stored.file for stored in known.values()} - {file.id}) if anew else frozenset()
+    others = {stored.file for stored in known.values()} - {file.id}
+    outranked = frozenset(id for id, path in writer.paths(others) if harness.outranks(file.path, path))
+    given_up = outranked | writer.missing_files(others) if anew else outranked
     fresh = writer.take("event", len(batch.events))
     repeated: set[bytes] = set()
     todo: list[tuple[int, int]] = []
@@ -304,8 +303,10 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
             if searchable(staged.event):
                 todo.append((fresh, text_class(TYPE_CODE[staged.event.type])))
             fresh += 1
-        elif anew and (stored.file in given_up or (stored.file == file.id and stored.generation != file.generation)):
+        elif stored.file in given_up or (anew and stored.file == file.id and stored.generation != file.generation):
             _replace(work, staged, stored, todo)
+            if not anew:
+                work.rebuild |= {stored.turn, work.replaced[-1][3]}
         else:
             repeated.add(uid)
             if stored.file != file.id:
@@ -334,10 +335,20 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
     return {work.id for work in works.values()}
 
 
+@dataclass(slots=True, frozen=True)
+class Keeping:
+    """What stays of an older reading of a place, flagged as gone from there (ruling 41)."""
+
+    upto: int
+    """The newest event that was stored before this reading."""
+    renamed: bool
+    """The adapter became newer: what it does not tell any more it tells under another name, or in another way."""
+
+
 def finish_anew(
-    writer: Writer, harness: Harness, file: FileRow, sessions: set[int], keeps_gone: bool = False
+    writer: Writer, harness: Harness, file: FileRow, sessions: set[int], keeping: Keeping | None = None
 ) -> set[int]:
-    """A file was read anew to its end: what only the older reading held goes, or stays flagged where `keeps_gone`.
+    """A file was read anew to its end: what only the older reading held goes, or stays as `keeping` says.
 
     Returns all sessions touched.
     """
@@ -349,24 +360,27 @@ def finish_anew(
     )  # fmt: skip
     for session in touched:
         gone = db.execute(
-            "SELECT id, type, turn FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ?)"
-            " AND file = ? AND generation < ?",
+            "SELECT id, type, turn, flags, block, slot FROM event"
+            " WHERE turn IN (SELECT id FROM turn WHERE session = ?) AND file = ? AND generation < ? ORDER BY id",
             (session, file.id, file.generation),
         ).fetchall()
-        if keeps_gone:
-            db.executemany(
-                "UPDATE event SET flags = flags | ?, generation = ? WHERE id = ?",
-                [(rows.DELETED, file.generation, row[0]) for row in gone],
-            )
-        else:
-            db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in gone])
-            writer.todo((row[0], text_class(row[1])) for row in gone)
+        kept, moved = _kept(writer, file, session, gone, keeping)
+        db.executemany(
+            "UPDATE event SET flags = flags | ?, generation = ? WHERE id = ?",
+            [(rows.DELETED, file.generation, id) for id in kept],
+        )
+        lost = [row for row in gone if row[0] not in kept]
+        db.executemany("DELETE FROM event WHERE id = ?", [(row[0],) for row in lost])
+        writer.todo((row[0], text_class(row[1])) for row in lost)
+        # What is gone from a turn whose other events have new names stands where those went.
+        back = [(moved[row[2]], row[0]) for row in gone if row[0] in kept and row[2] in moved]
+        db.executemany("UPDATE event SET turn = ? WHERE id = ?", back)
         shared = db.execute(
             "SELECT DISTINCT turn FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ? AND file = ?)"
             " AND file <> ?",
             (session, file.id, file.id),
         ).fetchall()
-        for turn in {row[2] for row in gone} | {row[0] for row in shared}:
+        for turn in {row[2] for row in gone} | {row[0] for row in shared} | {turn for turn, _ in back}:
             rebuild_turn(writer, turn)
         if gone:
             writer.step_meta("order_rev")
@@ -378,6 +392,40 @@ def finish_anew(
         for changed in copies.decide_again(writer, session):
             refresh(writer, changed, file.id, harness, moved=renumber(writer, changed))
     return touched
+
+
+def _kept(
+    writer: Writer, file: FileRow, session: int, gone: list[Any], keeping: Keeping | None
+) -> tuple[set[int], dict[int, int]]:
+    """Which of the events that a reading does not hold any more are history of their own; and turns → new turns.
+
+    One that came back in this very reading under another name, saying the same, is not: stores put rows in anew.
+    """
+    if keeping is None or not gone:
+        return set(), {}
+    kept = {row[0] for row in gone if row[3] & rows.DELETED}
+    fresh = writer.db.execute(
+        "SELECT type, block, slot, turn FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ?)"
+        " AND file = ? AND generation = ? AND id > ? ORDER BY id DESC",
+        (session, file.id, file.generation, keeping.upto),
+    ).fetchall()
+    back: dict[str, list[int]] = {}
+    for row in fresh:
+        back.setdefault(_said(writer, *row[:3]), []).append(row[3])
+    moved: dict[int, int] = {}
+    for row in gone:
+        found = back.get(_said(writer, row[1], row[4], row[5])) if back and row[0] not in kept else None
+        if found:
+            moved.setdefault(row[2], found.pop())
+        elif not keeping.renamed:
+            kept.add(row[0])
+    return kept, {old: new for old, new in moved.items() if old != new}
+
+
+def _said(writer: Writer, kind: int, block: int, slot: int) -> str:
+    """What an event says, whatever its name."""
+    content = writer.content(block, slot)
+    return repr((kind, content.get("text"), content.get("arguments"), content.get("call_id")))
 
 
 def rebuild_turn(writer: Writer, id: int) -> None:

@@ -20,7 +20,7 @@ from outcrop import faults
 from outcrop.harnesses import Form, Harness, Reader, SourceFile, jsonl
 from outcrop.ingest import checkpoints
 from outcrop.ingest.checkpoints import Verdict
-from outcrop.ingest.history import finish_anew, write_batch
+from outcrop.ingest.history import Keeping, finish_anew, write_batch
 from outcrop.ingest.redaction import Masker
 from outcrop.ingest.staging import Batch, Stager
 from outcrop.store.embedded import rows
@@ -117,6 +117,7 @@ class FileReading:
             0, file.path, harness.name, file.source, file.form.value, file.role, file.native, file.parent
         )
         self.tally = Tally()
+        self.keeping: Keeping | None = None
         self._fallback = file.native or Path(file.path).stem
 
     def read(self, found: os.stat_result, progress: Progress | None = None, full: bool = False) -> Tally:
@@ -286,7 +287,7 @@ class FileReading:
             # Nothing that could replace the history: a file that was emptied, or is about to be written again.
             raise _Emptied(NO_RECORD if found.st_size else EMPTIED)
         self.row.offset = self.row.offset or found.st_size
-        finish_anew(self.writer, self.harness, self.row, sessions, self.keeps_gone)
+        finish_anew(self.writer, self.harness, self.row, sessions, self.keeping)
         checkpoints.identify(self.row, found)
         self._save(stager)
 
@@ -360,6 +361,10 @@ class _Anew:
         self._before = reading.writer.file(reading.file.source, reading.file.path)
         self._transaction = reading.writer.transaction()
         self._transaction.__enter__()
+        if reading.keeps_gone:
+            newest = reading.writer.db.execute("SELECT max(id) FROM event").fetchone()[0]
+            renamed = bool(reading.row.id) and reading.row.adapter_version != reading.harness.version
+            reading.keeping = Keeping(newest or 0, renamed)
         if reading.row.id:
             reading.writer.forget_reading(reading.row.id)
             reading.row.generation += 1

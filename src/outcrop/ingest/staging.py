@@ -13,8 +13,10 @@ from typing import Any
 
 from outcrop import ids
 from outcrop.harnesses import Harness, Reader
+from outcrop.harnesses.content import UNKNOWN_BLOCKS
 from outcrop.harnesses.jsonl import scalars
 from outcrop.harnesses.toolnames import Category, category
+from outcrop.ingest.drift import Strange, strange_blocks
 from outcrop.ingest.redaction import Masker
 from outcrop.model import Amend, Event, EventType, Fact, Parsed
 from outcrop.store.embedded import rows
@@ -94,7 +96,7 @@ class Stager:
         self._version: str = state.get("version", "")
         self._uids: dict[str, bytes] = {}
         self._waiting: list[Staged] = []
-        self._early: list[tuple[Parsed, int, int, bool]] = []
+        self._early: list[tuple[Parsed, int, int, bool, list[Strange]]] = []
         self.first_time: int | None = state.get("first")
         self.batch = Batch()
 
@@ -131,18 +133,20 @@ class Stager:
         """Take the next record."""
         self.batch.records += 1
         masked = self._masker.needed(raw)
+        UNKNOWN_BLOCKS.clear()
         try:
             parsed = self._reader.feed(record)
+            strange = strange_blocks(parsed, record, UNKNOWN_BLOCKS)
         except Exception as error:
             # One broken record must not stop a file: it is set aside with its reason and kept.
             self._fail(record, offset, line, f"{type(error).__name__} in the {self._harness.name} adapter", str(error))
             return
         if self._pinned is None:
             if (session := self._reader.session) is None:
-                self._early.append((parsed, offset, line, masked))
+                self._early.append((parsed, offset, line, masked, strange))
                 return
             self._pin(session)
-        self._stage(parsed, offset, line, masked)
+        self._stage(parsed, offset, line, masked, strange)
 
     def stub(self, size: int, head: bytes, offset: int, line: int) -> None:
         """A record too large to read becomes an event that says so and holds its beginning."""
@@ -185,14 +189,14 @@ class Stager:
     def _pin(self, session: str) -> None:
         self._pinned = session
         early, self._early = self._early, []
-        for parsed, offset, line, masked in early:
-            self._stage(parsed, offset, line, masked)
+        for parsed, offset, line, masked, strange in early:
+            self._stage(parsed, offset, line, masked, strange)
 
     def _stage_or_wait(self, parsed: Parsed, offset: int, line: int) -> None:
         if self._pinned is None:
-            self._early.append((parsed, offset, line, False))
+            self._early.append((parsed, offset, line, False, []))
         else:
-            self._stage(parsed, offset, line, False)
+            self._stage(parsed, offset, line, False, [])
 
     def _uid(self, native: str) -> bytes:
         uid = self._uids.get(native)
@@ -200,14 +204,14 @@ class Stager:
             uid = self._uids[native] = ids.session_uid(self._harness.name, self._group, native)
         return uid
 
-    def _stage(self, parsed: Parsed, offset: int, line: int, masked: bool) -> None:
+    def _stage(self, parsed: Parsed, offset: int, line: int, masked: bool, strange: list[Strange]) -> None:
         batch = self.batch
         outcome = parsed.reason or "fact"
         made: list[bytes] = []
         key: str | None = None
         for item in parsed.items:
             if isinstance(item, Event):
-                outcome = UNKNOWN if item.type is EventType.UNKNOWN else "event"
+                outcome = UNKNOWN if item.type is EventType.UNKNOWN and outcome != "event" else "event"
                 key = key or item.key
                 made.append(self._event(item, masked))
             elif isinstance(item, Fact):
@@ -218,15 +222,19 @@ class Stager:
             else:
                 outcome = "event" if outcome == "fact" or parsed.reason is None else outcome
                 self._amend(item, masked)
-        count = (self._version, parsed.kind, outcome)
-        if made:
-            batch.record_events.append((count, made))
-        else:
-            batch.counts[count] += 1
+        # A record with a strange block is told under the name of that: of several kinds each is.
+        blocks = dict.fromkeys(f"{parsed.kind}/block:{one.type}" for one in strange)
+        for kind, became in [(block, UNKNOWN) for block in blocks] or [(parsed.kind, outcome)]:
+            count = (self._version, kind, became)
+            if made:
+                batch.record_events.append((count, made))
+            else:
+                batch.counts[count] += 1
         if parsed.keep is not None:
-            plain = rows.encode_content(parsed.keep)
-            data = rows.encode_content(self._masker.mask_value(parsed.keep)) if masked else plain
-            self._keep(parsed.reason or "part of a record", plain, data, offset, line, key)
+            self._keep_part(parsed.reason or "part of a record", parsed.keep, masked, offset, line, key)
+        for one in strange:
+            if not one.held:
+                self._keep_part("unknown block", one.block, masked, offset, line, key)
 
     def _event(self, event: Event, masked: bool) -> bytes:
         batch = self.batch
@@ -308,6 +316,11 @@ class Stager:
             value = getattr(event, name)
             if value:
                 setattr(event, name, self._masker.mask_value(value))
+
+    def _keep_part(self, reason: str, part: Any, masked: bool, offset: int, line: int, key: str | None) -> None:
+        plain = rows.encode_content(part)
+        data = rows.encode_content(self._masker.mask_value(part)) if masked else plain
+        self._keep(reason, plain, data, offset, line, key)
 
     def _keep(self, reason: str, plain: bytes, data: bytes, offset: int, line: int, key: str | None) -> None:
         hash = blake2b(plain, digest_size=ids.SIZE).digest()

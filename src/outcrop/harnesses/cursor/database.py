@@ -1,8 +1,8 @@
 """Cursor's key-value databases: the global one, with a row a conversation and a row a message, and older workspaces.
 
-Access tokens stand in the same tables, so every query names its keys. Rows are replaced, never updated (the key's
-`ON CONFLICT REPLACE`), which gives them a new rowid: the index on the keys alone tells what changed, in databases of
-many gigabytes too.
+Access tokens stand in the same tables, so every query names its keys. Rows are replaced, not updated (the key's
+`ON CONFLICT REPLACE`), which gives them a new rowid: the index on the keys tells what changed, in databases of many
+gigabytes too. The newest rows are looked at themselves.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ import orjson
 
 from outcrop.harnesses import jsonl
 from outcrop.harnesses.cursor.values import string
-from outcrop.harnesses.sqlite import columns, open_read_only
+from outcrop.harnesses.sqlite import columns, open_read_only, recent_start
 
 COMPOSER = "composerData:"
 BUBBLE = "bubbleId:"
 OLD_COMPOSERS = "composer.composerData"
 OLD_CHATS = "workbench.panel.aichat.view.aichat.chatdata"
 """The two keys of `ItemTable` that are read; conversations stand whole in them."""
+
+RECENT = 64
+"""Rows whose values are looked at for changes, and as many again at most: they may be large."""
 
 COMPOSER_FIELDS = (
     "_v", "composerId", "name", "subtitle", "unifiedMode", "forceMode", "isAgentic", "agentBackend", "status",
@@ -58,7 +61,7 @@ class StateDatabase:
         yield from inside.items()
 
     def _marks(self) -> dict[str, str]:
-        """Of every conversation with a row of its own: a digest of the rowids of its rows."""
+        """Of every conversation with a row of its own: a digest of the rowids of its rows, and of its newest values."""
         found: dict[str, Any] = {}
         if self._disk:
             for prefix in (COMPOSER, BUBBLE):
@@ -70,6 +73,15 @@ class StateDatabase:
                         found[native] = blake2b(digest_size=8)
                     if native in found:
                         found[native].update(b"%d %s\n" % (rowid, key.encode("utf-8", "replace")))
+            start = recent_start(self._connection, "cursorDiskKV", RECENT)
+            for key, value in self._connection.execute(
+                "SELECT key, value FROM cursorDiskKV WHERE rowid >= ? AND"
+                " (+key >= ? AND +key < ? OR +key >= ? AND +key < ?) ORDER BY rowid",
+                (start, *_range(COMPOSER), *_range(BUBBLE)),
+            ):
+                native = key.split(":", 2)[1]
+                if native in found:
+                    found[native].update(repr(value).encode("utf-8", "surrogatepass"))
         return {native: mark.hexdigest() for native, mark in found.items()}
 
     def _older(self) -> dict[str, dict[str, Any]]:

@@ -12,8 +12,6 @@ import os
 from pathlib import PurePath
 from typing import Any
 
-import orjson
-
 from outcrop.harnesses import Side, SourceFile
 from outcrop.harnesses.content import attachment_note, block_text, content_text
 from outcrop.harnesses.cursor.titles import title_of
@@ -27,6 +25,7 @@ from outcrop.harnesses.cursor.values import (
     string,
     tool_of,
 )
+from outcrop.harnesses.json_values import in_order
 from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
 
@@ -299,7 +298,7 @@ class TranscriptReader:
         """An event whose key is its turn, its type, what it says, and which of its equals in the turn it is."""
         said = text if meaning is None else meaning
         if not isinstance(said, str):
-            said = orjson.dumps(said, option=orjson.OPT_SORT_KEYS, default=str).decode()
+            said = in_order(said).decode()
         name = f"{kind}:{text_digest(said)}"
         if len(self._counts) >= SPILL and name not in self._counts:
             self._counts, self._spill = {}, self._spill + 1

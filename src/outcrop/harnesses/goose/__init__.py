@@ -23,7 +23,7 @@ class Goose(Harness):
     title = "Goose"
     agent = "goose"
     sources: tuple[str, ...] = ("goose",)
-    version = 1
+    version = 2
     folders = ("sessions",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
@@ -60,7 +60,7 @@ class Goose(Harness):
 
         connection = sqlite.open_read_only(file.path)
         try:
-            return GooseDatabase(connection)
+            return GooseDatabase(connection, Path(file.path).parent)
         except BaseException:
             connection.close()
             raise
@@ -73,6 +73,10 @@ class Goose(Harness):
 
     def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         return ["goose", "session", "--resume", "--session-id", native]
+
+    def outranks(self, path: str, other: str) -> bool:
+        """The database before the old files, which nobody writes any more."""
+        return other.endswith(".jsonl") and not path.endswith(".jsonl")
 
 
 HARNESS: Harness = Goose()

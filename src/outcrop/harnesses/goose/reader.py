@@ -1,18 +1,21 @@
 """The reader of Goose's sessions, from rows of the database or from the older files of lines: the same messages.
 
-Nothing in them lasts but what they say, so that names them. A turn has no end of its own: an answer without a call
-ends it. What only the agent sees, summaries of a compacted conversation above all, is not part of the talk.
+A message is named as its store says, in a file by its place; what stands in it by its kind and place there. So it may
+be changed and stays the same. A turn has no end of its own: an answer without a call ends it. What only the agent sees,
+summaries of a compacted conversation above all, is not part of the talk.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
-from outcrop.harnesses.content import attachment_note
-from outcrop.harnesses.json_values import digest, object_of, objects, shown, string
+from outcrop.harnesses.content import attachment_note, unknown_block
+from outcrop.harnesses.goose.store import is_message
+from outcrop.harnesses.json_values import object_of, objects, shown, string
 from outcrop.harnesses.moments import time_ms
-from outcrop.harnesses.turn_keys import PromptNames, TurnKeys
+from outcrop.harnesses.turn_keys import TurnKeys
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
 
 _NO_TITLE = re.compile(r"(CLI Session|New session ?\d*|New Chat|Untitled)?", re.IGNORECASE)
@@ -27,7 +30,9 @@ class GooseReader:
         known = state or {}
         self._native = native
         self._keys = TurnKeys(**known["keys"]) if known else TurnKeys()
-        self._prompts = PromptNames(**known["prompts"]) if known else PromptNames()
+        self._place: int = known.get("place", 0)
+        self._name = ""
+        self._parts: Counter[str] = Counter()
         self._cwd: str | None = known.get("cwd")
         self._model: str | None = known.get("model")
 
@@ -36,16 +41,19 @@ class GooseReader:
         return self._native
 
     def state(self) -> dict[str, Any]:
-        return {"keys": self._keys.state(), "prompts": self._prompts.state(), "cwd": self._cwd, "model": self._model}
+        return {"keys": self._keys.state(), "place": self._place, "cwd": self._cwd, "model": self._model}
 
     def feed(self, record: dict[str, Any]) -> Parsed:
         role = string(record, "role")
-        if not role and ("working_dir" in record or record.get("record") == "session"):
+        if not is_message(record):
             items = self._session(record)
             return Parsed("session", items, None if items else "names the session")
+        self._name = string(record, "key") or f"#{self._place}"
+        self._place += 1
+        self._parts.clear()
         content = record.get("content")
         if not isinstance(content, list):
-            return Parsed(f"message/{role or '?'}", [self._unknown(record, record)])
+            return Parsed(f"message/{role or '?'}", [self._unknown(record)])
         time = time_ms(record.get("created"))
         found = self._message(role, content, object_of(record, "metadata"))
         for event in found:
@@ -101,13 +109,12 @@ class GooseReader:
             elif kind in _NOTICES:
                 found.append(self._event(EventType.SYSTEM, string(block, "msg")))
             elif kind in ("toolConfirmationRequest", "actionRequired"):
-                found.append(Event(self._keys.key("asks"), EventType.RUNTIME, extra=dict(block)))
+                found.append(Event(self._key("asks"), EventType.RUNTIME, extra=dict(block)))
             else:
-                found.append(self._unknown(block, block))
+                found.append(self._unknown(block))
         prompt = "\n".join(filter(None, said))
         if prompt:
-            self._keys.next_turn(self._prompts.name(prompt))
-            event = Event(f"{self._keys.turn}:prompt", EventType.USER_INPUT, prompt, opens=True, settles=True)
+            event = Event(self._key("prompt"), EventType.USER_INPUT, prompt, opens=True, settles=True)
             found.append(event)
         answer = next((event for event in reversed(found) if event.type is EventType.ASSISTANT_RESPONSE), None)
         if answer is not None and not called:
@@ -115,7 +122,13 @@ class GooseReader:
         return found
 
     def _event(self, kind: EventType, text: str) -> Event:
-        return Event(self._keys.said(kind, text), kind, text)
+        return Event(self._key(kind), kind, text)
+
+    def _key(self, part: str) -> str:
+        """The name of the next part of its kind in the message."""
+        place = self._parts[part]
+        self._parts[part] += 1
+        return f"{self._name}:{part}{place or ''}"
 
     def _said(self, role: str, text: str, hidden: bool) -> Event:
         """Text that no person typed."""
@@ -139,7 +152,7 @@ class GooseReader:
         call = object_of(block, "toolCall")
         value = object_of(call, "value")
         id = string(block, "id")
-        entry = self._keys.call(id, string(value, "name"))
+        entry = self._keys.call(id, string(value, "name"), self._key("call"))
         event = Event(entry[0], EventType.TOOL_CALL, tool=entry[1], original_tool=entry[2], call_id=id or None)
         given = value.get("arguments")
         event.arguments = given if isinstance(given, dict) else {} if given is None else {"_raw": given}
@@ -158,8 +171,8 @@ class GooseReader:
         event.is_error = failed or status != "success" if status else None
         return event
 
-    def _unknown(self, meaning: Any, raw: Any) -> Event:
-        return Event(self._keys.key(f"unknown:{digest(meaning)}"), EventType.UNKNOWN, raw=raw)
+    def _unknown(self, raw: Any) -> Event:
+        return Event(self._key("unknown"), EventType.UNKNOWN, raw=raw)
 
 
 def _part(part: Any) -> str:
@@ -173,5 +186,7 @@ def _part(part: Any) -> str:
     if kind == "image":
         source = {"data": string(part, "data"), "media_type": string(part, "mimeType")}
         return attachment_note({"type": "image", "source": source})
+    if kind not in ("text", "resource", "resource_link", "audio", ""):
+        unknown_block(part)
     resource = object_of(part, "resource")
     return string(part, "text") or string(resource, "text") or string(resource, "uri") or string(part, "uri")

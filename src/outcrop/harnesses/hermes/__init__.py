@@ -26,7 +26,7 @@ class Hermes(Harness):
     title = "Hermes Agent"
     agent = "hermes"
     sources: tuple[str, ...] = ("hermes",)
-    version = 1
+    version = 2
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The home. Trajectories are written where a run was told to: their folders must be configured."""

@@ -1,7 +1,7 @@
 """`state.db`: sessions and messages, the truth of newer versions. Tables and columns not named here stay unread.
 
-A message that compaction replaced is still history. One that it stored again under a new number is the same message;
-one that was undone is marked.
+A message that compaction replaced is still history. One that it stored again under a new number is the same message,
+known by the number that it had first; one that was undone is marked.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ class StateDatabase:
         """The fingerprint of every session that holds a message, the newest first."""
         if "id" not in self._sessions or "session_id" not in self._messages:
             return {}
+        told = sqlite.recent(self._db, "messages", ("session_id",), *sorted({*_MESSAGE} & self._messages))
         active = "sum(active = 1)" if "active" in self._messages else "0"
         gone = "sum(compacted = 1)" if "compacted" in self._messages else "0"
         counts = {
-            row[0]: "@".join(map(str, row[1:]))
+            row[0]: "@".join(map(str, (*row[1:], told.get((row[0],)))))
             for row in self._db.execute(
                 f"SELECT session_id, count(*), min(id), max(id), {active}, {gone} FROM messages GROUP BY session_id"
             )
@@ -123,7 +124,7 @@ class StateDatabase:
             if same in found:
                 found[same]["undone"] = found[same]["undone"] and undone
             else:
-                found[same] = {**row, "undone": undone, "name": row.get("tool_name")}
+                found[same] = {**row, "row": row.get("id"), "undone": undone, "name": row.get("tool_name")}
         return list(found.values())
 
 

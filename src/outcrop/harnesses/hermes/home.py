@@ -2,7 +2,7 @@
 
 The database says best what a session is. Of messages it may lack calls or thoughts that older builds did not store,
 and a snapshot may be stale: the store with more messages tells them, then the one with more in them, then the
-database. Keys are the same in all of them.
+database. Keys are those of the database, whichever tells them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Home:
             return
         about = {name: value for store in reversed(found) for name, value in store.about.items() if value is not None}
         best = max(found, key=lambda store: richness(store.messages))
-        messages = keyed(best.messages)
+        messages = keyed(best.messages, _rows(found))
         copied = self._copied(about, messages)
         yield {**about, "record": "session", "id": native}
         for key, message in messages:
@@ -81,8 +81,13 @@ class Home:
         there = self._stored(parent)
         if not there:
             return {}
-        told = keyed(max(there, key=lambda store: richness(store.messages)).messages)
+        told = keyed(max(there, key=lambda store: richness(store.messages)).messages, _rows(there))
         return {key: [parent, same] for key, same in copies(messages, told).items()}
+
+
+def _rows(found: list[Stored]) -> list[dict[str, Any]]:
+    """The messages of the database, where one of the stores is that."""
+    return next((store.messages for store in found if "row" in store.about), [])
 
 
 def stamp(path: Path) -> tuple[int, int]:

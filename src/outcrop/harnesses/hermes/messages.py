@@ -1,8 +1,9 @@
-"""What a message of Hermes is in whichever store: its text, its calls, and an identity that all stores share.
+"""What a message of Hermes is in whichever store: its text, its calls, and the name that it has in all of them.
 
-Only the database numbers its messages, and numbers them anew when it compacts; so a message is named by its meaning,
-and equal ones by their order. Times, names of tools in results and reasoning are no part of it: not every store has
-them.
+A message is named by the number of its row, which stays when it is edited. A file numbers nothing: where the database
+holds the session too, a message there has the name of the row that says the same, or stands in the same place between
+two that do; elsewhere its place names it. What a message says is told without times, names of tools in results and
+reasoning: not every store has them.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from outcrop.harnesses import jsonl
 from outcrop.harnesses.content import attachment_note, block_text
+from outcrop.harnesses.matching import matches
 from outcrop.harnesses.moments import local_ms
 from outcrop.ids import text_digest
 
@@ -80,14 +81,22 @@ def identity(message: dict[str, Any]) -> str:
     return text_digest(json.dumps(meaning, ensure_ascii=True, default=str))
 
 
-def keyed(messages: Iterable[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """Messages with their keys: the identity, and of several equal ones which."""
-    counts: Counter[str] = Counter()
+def keyed(messages: Iterable[dict[str, Any]], rows: Sequence[dict[str, Any]] = ()) -> list[tuple[str, dict[str, Any]]]:
+    """Messages of one store with their keys; `rows` are those of the database, where it holds the session."""
+    listed = list(messages)
+    same = {} if listed and "row" in listed[0] else matches(list(map(identity, listed)), list(map(identity, rows)))
     found = []
-    for message in messages:
-        name = identity(message)
-        counts[name] += 1
-        found.append((name if counts[name] == 1 else f"{name}.{counts[name]}", message))
+    before, behind = "", 0
+    for place, message in enumerate(listed):
+        row = message if "row" in message else rows[same[place]] if place in same else None
+        if row is not None:
+            before, behind = f"row{row['row']}", 0
+            found.append((before, message))
+            continue
+        if not rows and is_summary(message):  # it takes the place of a head, and what follows was counted from there
+            before, behind = f"{identity(message)}:", 0
+        found.append((f"{before}+{behind}", message))
+        behind += 1
     return found
 
 
@@ -98,22 +107,19 @@ def copies(own: list[tuple[str, dict[str, Any]]], parent: list[tuple[str, dict[s
     behind the summary with the parent's end.
     """
     split = next((place for place, (_, message) in enumerate(own) if is_summary(message)), None)
+    said = [identity(message) for _, message in own]
+    told = [identity(message) for _, message in parent]
     found: dict[str, str] = {}
-    for (key, _), (there, _) in zip(own[:split], parent, strict=False):
-        if _name(key) != _name(there):
+    for place, (mine, there) in enumerate(zip(said[:split], told, strict=False)):
+        if mine != there:
             break
-        found[key] = there
+        found[own[place][0]] = parent[place][0]
     if split is not None:
-        rest = [_name(key) for key, _ in own[split + 1 :]]
-        told = [_name(key) for key, _ in parent]
+        rest = said[split + 1 :]
         length = next((n for n in range(min(len(rest), len(told)), 0, -1) if rest[:n] == told[-n:]), 0)
         for (key, _), (there, _) in zip(own[split + 1 :][:length], parent[len(parent) - length :], strict=True):
             found[key] = there
     return found
-
-
-def _name(key: str) -> str:
-    return key.partition(".")[0]
 
 
 def is_summary(message: dict[str, Any]) -> bool:

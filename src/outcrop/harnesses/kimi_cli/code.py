@@ -10,11 +10,9 @@ from hashlib import md5
 from pathlib import PurePath
 from typing import Any
 
-import orjson
-
 from outcrop.harnesses import Side, SourceFile
 from outcrop.harnesses.content import parsed_arguments
-from outcrop.harnesses.json_values import object_of
+from outcrop.harnesses.json_values import in_order, object_of
 from outcrop.harnesses.kimi_cli import CODE_AGENT, CODE_IMPORTED
 from outcrop.harnesses.kimi_cli.values import (
     exit_code,
@@ -110,12 +108,12 @@ class CodeReader:
             outcome = "taken over from a session that is still there"
         if outcome is None:
             meaning = {key: value for key, value in record.items() if key != "time"}
-            mark = text_digest(orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS).decode())
+            mark = text_digest(in_order(meaning).decode())
             outcome = [Event(self._names.key(f"unknown:{mark}"), EventType.UNKNOWN, raw=record)]
         if isinstance(outcome, str):
             return Parsed(name, first, outcome, keep)
         # A copied record is the same line; those without a time say too little to be known again.
-        line = text_digest(orjson.dumps(record, option=orjson.OPT_SORT_KEYS).decode()) if time is not None else ""
+        line = text_digest(in_order(record).decode()) if time is not None else ""
         for place, item in enumerate(outcome):
             if isinstance(item, Event):
                 item.time, item.cwd = time, item.cwd or self._cwd

@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import orjson
-
 from outcrop.harnesses import Side, SourceFile
 from outcrop.harnesses.content import parsed_arguments
-from outcrop.harnesses.json_values import object_of
+from outcrop.harnesses.json_values import in_order, object_of
 from outcrop.harnesses.kimi_cli.values import exit_code, part_text, parts, string, thought, told, words
 from outcrop.harnesses.kimi_cli.wire import working_directory
 from outcrop.harnesses.turn_keys import PromptNames, TurnKeys
@@ -59,7 +57,7 @@ class ContextReader:
         elif role == "tool":
             items = [self._result(record)]
         else:
-            mark = text_digest(orjson.dumps(record, option=orjson.OPT_SORT_KEYS).decode())
+            mark = text_digest(in_order(record).decode())
             items = [Event(self._names.key(f"unknown:{mark}"), EventType.UNKNOWN, raw=record)]
         for item in items:
             if isinstance(item, Event):

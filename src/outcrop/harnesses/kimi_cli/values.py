@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from outcrop.harnesses.content import attachment_note
+from outcrop.harnesses.content import attachment_note, unknown_block
 from outcrop.model import ENCRYPTED_PLACEHOLDER
 
 _MEDIA = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
+_TEXTS = frozenset({"text", "think"})
 _EXIT = re.compile(r"(?:^|\n)Command failed with exit code: (-?\d{1,6})\.\s*$")
 _USAGE = {
     "input": ("input_other", "inputOther"),
@@ -39,6 +40,8 @@ def part_text(part: dict[str, Any]) -> str:
     kind = part.get("type")
     noun = _MEDIA.get(kind) if isinstance(kind, str) else None
     if noun is None:
+        if isinstance(kind, str) and kind not in _TEXTS:
+            unknown_block(part)
         return string(part, "text")
     source = part.get(str(kind)) or part.get(f"{noun}Url")
     url = string(source, "url") if isinstance(source, dict) else source

@@ -12,11 +12,9 @@ from hashlib import md5
 from pathlib import PurePath
 from typing import Any
 
-import orjson
-
 from outcrop.harnesses import Side, SourceFile, jsonl
 from outcrop.harnesses.content import parsed_arguments
-from outcrop.harnesses.json_values import object_of
+from outcrop.harnesses.json_values import in_order, object_of
 from outcrop.harnesses.kimi_cli import AGENT
 from outcrop.harnesses.kimi_cli.values import (
     exit_code,
@@ -281,12 +279,12 @@ class WireReader:
         names = (self._agents[child] if child else self._fold).names
         if outcome is None:
             meaning = {name: value for name, value in record.items() if name != "timestamp"}
-            mark = text_digest(orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS).decode())
+            mark = text_digest(in_order(meaning).decode())
             outcome = [Event(names.key(f"unknown:{mark}"), EventType.UNKNOWN, raw=record)]
         if isinstance(outcome, str):
             return outcome
         time = time_ms(record.get("timestamp"))
-        line = text_digest(orjson.dumps(record, option=orjson.OPT_SORT_KEYS).decode()) if time is not None else ""
+        line = text_digest(in_order(record).decode()) if time is not None else ""
         for place, item in enumerate(outcome):
             if child is not None:
                 item.session = f"{self._file.native}/{child}"

@@ -25,7 +25,7 @@ class KiroCli(Harness):
     title = "Kiro CLI"
     agent = "kiro"
     sources: tuple[str, ...] = ("kiro",)
-    version = 1
+    version = 2
     folders = ("sessions",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
@@ -87,6 +87,15 @@ class KiroCli(Harness):
 
     def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         return None if "/" in native else ["kiro-cli", "chat", "--resume-id", native]
+
+    def outranks(self, path: str, other: str) -> bool:
+        """Files before databases, which they were written out of; Kiro's own before that of its ancestor."""
+        return _rank(path) < _rank(other)
+
+
+def _rank(path: str) -> tuple[bool, bool, str]:
+    place, mark, _ = path.partition(f"{_DATABASE}#")
+    return bool(mark), "amazon-q" in Path(place).parts, path
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -125,6 +125,8 @@ class ConversationReader:
         if created is not None:
             items.append(Fact("created", created))
         self._summary = string(record, "summary")
+        if self._summary:
+            self._talk.begin_behind(self._summary)
         return Parsed("conversation", items, None if items else "names the session")
 
     def _user(self, user: dict[str, Any]) -> list[Event] | None:
@@ -156,7 +158,7 @@ class ConversationReader:
         message = object_of(assistant, kind)
         found: list[Event] = []
         if text := string(message, "content"):
-            found.append(self._talk.said(EventType.ASSISTANT_RESPONSE, text))
+            found.append(self._talk.said(EventType.ASSISTANT_RESPONSE, text, string(message, "message_id")))
             if kind == "Response":
                 found[-1].ends = End.FINAL
         if kind == "ToolUse":

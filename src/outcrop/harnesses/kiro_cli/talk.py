@@ -1,7 +1,8 @@
 """What the stores of Kiro have in common: the same conversation gives the same events, from whichever it is read.
 
-Users' messages get new ids when a conversation is written out of the database, so nothing is known by them: a turn is
-known by its prompt and how often that came before, and all that is in it by what it says.
+Users' messages get new ids when a conversation is written out of the database, so a turn is known by its place: behind
+the beginning, or behind the latest summary, because a compacted conversation loses its head in one of the stores. What
+the model says is known by the id of its message, which stays, or by its place in the turn. So what is said may change.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outcrop.harnesses.json_values import object_of, objects, shown, string
-from outcrop.harnesses.turn_keys import PromptNames, TurnKeys
+from outcrop.harnesses.turn_keys import TurnKeys
+from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType
 
 _SHELLS = frozenset({"shell", "execute_bash", "execute_cmd"})
@@ -24,28 +26,32 @@ class Talk:
     """The running state of one conversation."""
 
     keys: TurnKeys = field(default_factory=TurnKeys)
-    prompts: PromptNames = field(default_factory=PromptNames)
+    begin: str = ""
+    """What turns are counted from: nothing, or a summary."""
+    turns: int = 0
 
     def state(self) -> dict[str, Any]:
-        return {"keys": self.keys.state(), "prompts": self.prompts.state()}
+        return {"keys": self.keys.state(), "begin": self.begin, "turns": self.turns}
 
     @classmethod
     def of(cls, state: dict[str, Any] | None) -> Talk:
-        return cls(TurnKeys(**state["keys"]), PromptNames(**state["prompts"])) if state else cls()
+        return cls(TurnKeys(**state["keys"]), state["begin"], state["turns"]) if state else cls()
 
     def prompt(self, text: str, notes: Sequence[str] = ()) -> Event:
         """A turn begins with a text; `notes` stand for pictures, which one of the stores does not name."""
-        name = self.prompts.name(text)
+        name = f"{self.begin}{self.turns}"
+        self.turns += 1
         self.keys.next_turn(name)
         whole = "\n".join(filter(None, (text, *notes)))
         return Event(f"{name}:prompt", EventType.USER_INPUT, whole, opens=True, settles=True)
 
-    def said(self, kind: EventType, text: str) -> Event:
-        return Event(self.keys.said(kind, text), kind, text)
+    def said(self, kind: EventType, text: str, message: str = "") -> Event:
+        """`message` is the id of the message that says it, where it has one."""
+        return Event(self.keys.key(f"{kind}:{message}" if message else str(kind)), kind, text)
 
-    def thought(self, data: Any) -> Event:
+    def thought(self, data: Any, message: str) -> Event:
         text = string(data, "text") or (data if isinstance(data, str) else "")
-        event = self.said(EventType.REASONING, text or ENCRYPTED_PLACEHOLDER)
+        event = self.said(EventType.REASONING, text or ENCRYPTED_PLACEHOLDER, message)
         sealed = {name: data[name] for name in ("signature", "redactedContent")
                   if isinstance(data, dict) and data.get(name)}  # fmt: skip
         event.extra = {"encrypted_content": sealed} if sealed else None
@@ -73,8 +79,12 @@ class Talk:
     def cancelled(self) -> Event:
         return Event(self.keys.key("cancelled"), EventType.RUNTIME, ends=End.CANCELLED, by_user=True)
 
+    def begin_behind(self, summary: str) -> None:
+        """Turns that come now stand behind a summary."""
+        self.begin, self.turns = f"{text_digest(summary)}.", 0
+
     def compacted(self, text: str) -> Event:
-        return self.said(EventType.COMPACTION, text)
+        return Event(self.keys.key(f"compaction:{text_digest(text)}"), EventType.COMPACTION, text)
 
     def unknown(self, meaning: str, raw: Any) -> Event:
         return Event(self.keys.key(f"unknown:{meaning}"), EventType.UNKNOWN, raw=raw)

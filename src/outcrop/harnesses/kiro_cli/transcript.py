@@ -88,6 +88,7 @@ class TranscriptReader:
             items = self._user(data, id, None)
         elif kind == "Compaction":
             items = [self._talk.compacted(string(data, "summary"))]
+            self._talk.begin_behind(string(data, "summary"))
         elif kind == "Clear":
             items = [Event(self._talk.keys.key("clear"), EventType.SYSTEM, "conversation cleared", by_user=True)]
         else:
@@ -138,10 +139,10 @@ class TranscriptReader:
             kind, value = string(block, "kind"), block.get("data")
             if kind == "text":
                 if isinstance(value, str) and value:
-                    answer = self._talk.said(EventType.ASSISTANT_RESPONSE, value)
+                    answer = self._talk.said(EventType.ASSISTANT_RESPONSE, value, id)
                     found.append(answer)
             elif kind in ("thinking", "redactedThinking"):
-                found.append(self._talk.thought(value))
+                found.append(self._talk.thought(value, id))
             elif kind == "toolUse":
                 called = True
                 name = string(value, "name")

@@ -24,7 +24,7 @@ class Nac(Harness):
     title = "nac"
     agent = "nac"
     sources: tuple[str, ...] = ("nac",)
-    version = 1
+    version = 2
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The home. A store elsewhere, such as the `.nac` of a project, must be configured."""

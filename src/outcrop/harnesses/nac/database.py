@@ -1,19 +1,18 @@
 """The database: sessions with their transcripts, and a session of its own for each worker of a session.
 
 A transcript is the JSON list in the session's row, and behind it the rows of a reserved thread; of two rows for one
-place the later counts. What a worker did stands in rows of its thread, what it was asked and answered in episodes.
+place the later counts, under the name of the earlier. What a worker did stands in rows of its thread, what it was asked
+and answered in episodes. Rows are named by their numbers, which are never given twice; the list by its places.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from outcrop.harnesses import jsonl, sqlite
 from outcrop.harnesses.nac import WORKER
-from outcrop.ids import text_digest
 
 ORCHESTRATOR = "__orchestrator__"
 _PRIMARY = "__nac_primary_tools__"
@@ -97,10 +96,12 @@ class NacDatabase:
         yield about | {"title": title, "usage": usages or None, "usage_unattributed": rest}
         branches = self._branches(session)
         shared = fork.get("source_message_idx")
+        source = fork.get("source_session_id")
+        told = self._keys(source) if isinstance(source, str) and isinstance(shared, int) else {}
         for message in messages:
             message["branch"] = _branch(branches, message["idx"])
-            copied = bool(fork) and isinstance(shared, int) and message["idx"] <= shared
-            message["copied"] = fork["source_session_id"] if copied else None
+            there = told.get(message["idx"]) if message["idx"] <= (shared or 0) else None
+            message["copied"] = [source, there] if there else None
         yield from _with_summaries(messages, self._all("orchestrator_compaction_checkpoints", session,
                                                        "id", "summary", "created_at"))  # fmt: skip
         if not any(message["time"] for message in messages):
@@ -109,11 +110,16 @@ class NacDatabase:
         if recovery:
             yield recovery | {"record": "recovery"}
 
+    def _keys(self, session: str) -> dict[int, str]:
+        """Names of the messages of another session by their places."""
+        head = self._row("sessions", "session_id", session, "messages_json").get("messages_json")
+        return {message["idx"]: message["key"] for message in self._messages(session, head)}
+
     def _messages(self, session: str, head: Any) -> Iterator[Row]:
         listed = _loaded(head)
         first = listed if isinstance(listed, list) else []
         for idx, message in enumerate(first):
-            yield {"record": "message", "idx": idx, "time": None, "message": message}
+            yield {"record": "message", "idx": idx, "key": f"head{idx}", "time": None, "message": message}
         later: dict[int, Row] = {}
         for row in self._events(session, ORCHESTRATOR):
             told = _loaded(row["event_json"])
@@ -124,7 +130,10 @@ class NacDatabase:
             else:
                 place = len(first) + len(later)
             if place >= len(first):
-                later[place] = {"record": "message", "idx": place, "time": row["created_at"], "message": told}
+                key = later[place]["key"] if place in later else f"row{row['id']}"
+                later[place] = {
+                    "record": "message", "idx": place, "key": key, "time": row["created_at"], "message": told
+                }  # fmt: skip
         yield from (later[idx] for idx in sorted(later))
 
     def _branches(self, session: str) -> list[tuple[int | None, str]]:
@@ -144,20 +153,17 @@ class NacDatabase:
         runs: list[list[Row]] = []
         for row in self._events(session, worker):
             event = _loaded(row["event_json"])
-            record = {"record": "event", "time": row["created_at"], "event": event}
+            record = {"record": "event", "key": f"row{row['id']}", "time": row["created_at"], "event": event}
             if not runs or (isinstance(event, dict) and event.get("type") == "thread_started"):
                 runs.append([])
             runs[-1].append(record)
-        counts: Counter[str] = Counter()
         for time, task, run, episode in _paired(runs, episodes):
-            number = counts[task] = counts[task] + 1
-            of = f"{text_digest(task)}.{number}"
-            yield {"record": "task", "task": of, "action": task, "time": time}
+            answer = f"episode{episode['id']}" if episode else ""
+            yield {"record": "task", "key": run[0]["key"] if run else answer, "action": task, "time": time}
             for record in run:
-                answer = episode.get("content") if episode else None
-                yield record | {"task": of, "answer": answer, "done": bool(episode)}
+                yield record | {"answer": episode.get("content"), "done": bool(episode)}
             if episode:
-                yield {"record": "episode", "task": of, "content": episode["content"], "status": episode["status"],
+                yield {"record": "episode", "key": answer, "content": episode["content"], "status": episode["status"],
                        "time": episode["created_at"]}  # fmt: skip
 
     # Rows
@@ -165,7 +171,7 @@ class NacDatabase:
     def _events(self, session: str, thread: str) -> Iterable[Row]:
         if not {"session_id", "thread_name", "event_json"} <= self._columns["thread_events"]:
             return []
-        wanted = sqlite.wanted(self._columns["thread_events"], "event_json", "created_at")
+        wanted = sqlite.wanted(self._columns["thread_events"], "id", "event_json", "created_at")
         query = f"SELECT {wanted} FROM thread_events WHERE session_id = ? AND thread_name = ? ORDER BY id"
         return map(dict, self._db.execute(query, (session, thread)))
 
@@ -184,21 +190,26 @@ class NacDatabase:
             f"SELECT {wanted} FROM {table} WHERE session_id = ? ORDER BY id", (session,))]  # fmt: skip
 
     def _counts(self, table: str) -> dict[tuple[str, str], str]:
-        """Number and newest id of the rows of each thread."""
+        """Number, newest id and newest contents of the rows of each thread."""
         if not {"session_id", "thread_name", "id"} <= self._columns[table]:
             return {}
         rows = self._db.execute(
             f"SELECT session_id, thread_name, count(*), max(id) FROM {table} GROUP BY session_id, thread_name"
         )
-        return {(row[0], row[1]): f"{row[2]}@{row[3]}" for row in rows}
+        names = sorted({"event_json", "action", "content", "status"} & self._columns[table])
+        told = sqlite.recent(self._db, table, ("session_id", "thread_name"), *names)
+        return {(row[0], row[1]): f"{row[2]}@{row[3]}+{told.get((row[0], row[1]))}" for row in rows}
 
     def _signs(self, table: str) -> dict[str, str]:
         """What tells of a change in the rows of each session."""
         columns = self._columns[table]
         if "session_id" not in columns:
             return {}
-        wanted = sqlite.wanted(columns, "title", "run_id", "status", "id")
-        return {row[0]: str(tuple(row)[1:]) for row in self._db.execute(f"SELECT session_id, {wanted} FROM {table}")}
+        wanted = sqlite.wanted(columns, "title", "run_id", "status", "id", "summary", "branch")
+        found: dict[str, str] = {}
+        for row in self._db.execute(f"SELECT session_id, {wanted} FROM {table}"):
+            found[row[0]] = f"{found.get(row[0], '')}{tuple(row)[1:]}"
+        return found
 
 
 def _loaded(value: Any) -> Any:

@@ -1,14 +1,12 @@
 """The reader of one session or of one worker.
 
-A message is named by its place and its content: a repaired or reverted transcript gives a place to another message.
+Records are named by their rows: a reverted transcript gives a place to a row of its own, a changed row stays the same.
 What a worker did is recorded shortened, for show; the event says so.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from datetime import UTC
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +17,6 @@ from outcrop.harnesses.content import attachment_note, block_text, parsed_argume
 from outcrop.harnesses.json_values import string
 from outcrop.harnesses.moments import iso_ms
 from outcrop.harnesses.toolnames import canonical
-from outcrop.ids import text_digest
 from outcrop.model import ENCRYPTED_PLACEHOLDER, End, Event, EventType, Fact, Item, Parsed, Relation
 
 CANCELLED, FAILED = "[run cancelled by user]", "[run failed after this partial assistant response]"
@@ -54,13 +51,12 @@ class NacReader:
         self._model: str | None = known.get("model")
         self._cwd: str | None = known.get("cwd")
         self._calls: dict[str, list[str | None]] = dict(known.get("calls", {}))
-        self._counts: Counter[str] = Counter(known.get("counts", {}))
         self._asked: bool = known.get("asked", False)
         self._ended: bool = known.get("ended", False)
         self._time: int | None = None
         self._key = ""
         self._branch: str | None = None
-        self._copied: str | None = None
+        self._copied: tuple[str, str] | None = None
         self._own: str | None = None
 
     @property
@@ -70,7 +66,7 @@ class NacReader:
     def state(self) -> dict[str, Any]:
         return {
             "native": self._native, "model": self._model, "cwd": self._cwd, "calls": dict(self._calls),
-            "counts": dict(self._counts), "asked": self._asked, "ended": self._ended,
+            "asked": self._asked, "ended": self._ended,
         }  # fmt: skip
 
     def feed(self, record: dict[str, Any]) -> Parsed:
@@ -82,10 +78,7 @@ class NacReader:
         if kind == "message":
             return self._message(record)
         if kind == "compaction":
-            self._time, self._key = (
-                time_ms(record.get("created_at")),
-                f"compaction:{text_digest(string(record, 'summary'))}",
-            )
+            self._time, self._key = time_ms(record.get("created_at")), f"compaction{record.get('id')}"
             return Parsed("compaction", [self._event("", EventType.COMPACTION, string(record, "summary"))])
         if kind == "saved":
             # Older versions wrote a whole transcript at once, and its time is all that they tell of it.
@@ -94,10 +87,10 @@ class NacReader:
             return Parsed("saved", items, None if items else "has no time")
         if kind == "recovery":
             return self._recovery(record)
-        self._key = string(record, "task")
+        self._key = string(record, "key")
         if kind == "task":
             self._asked, self._ended = True, False
-            event = self._event("", EventType.USER_INPUT, string(record, "action"))
+            event = self._event("task", EventType.USER_INPUT, string(record, "action"))
             event.opens = True
             return Parsed("task", [event])
         if kind == "episode":
@@ -131,11 +124,13 @@ class NacReader:
 
     def _message(self, record: dict[str, Any]) -> Parsed:
         message = record.get("message")
-        shown = json.dumps(message, sort_keys=True, default=str)
-        self._key = f"{record.get('idx')}:{text_digest(shown)}"
+        self._key = string(record, "key")
         if not isinstance(message, dict):
             return Parsed("message/?", [self._unknown(message)])
-        self._branch, self._copied = string(record, "branch") or None, string(record, "copied") or None
+        self._branch = string(record, "branch") or None
+        match record.get("copied"):
+            case [str(session), str(key)]:
+                self._copied = (session, key)
         origin = message.get("model_origin")
         self._own = (string(origin, "model") if isinstance(origin, dict) else "") or None
         role = string(message, "role")
@@ -214,9 +209,6 @@ class NacReader:
     def _worker_event(self, record: dict[str, Any]) -> Parsed:
         event = record.get("event")
         kind = string(event, "type") if isinstance(event, dict) else "?"
-        name = text_digest(json.dumps(event, sort_keys=True, default=str))
-        self._counts[f"{self._key}:{name}"] += 1
-        self._key = f"{self._key}:{name}.{self._counts[f'{self._key}:{name}']}"
         if kind in _QUIET:
             return Parsed(f"event/{kind}", reason=_QUIET[kind])
         if not isinstance(event, dict):
@@ -313,10 +305,11 @@ class NacReader:
         return event
 
     def _event(self, part: str, kind: EventType, said: str) -> Event:
-        key = f"{self._key}:{part}" if part else self._key
+        end = f":{part}" if part else ""
+        key = f"{self._key}{end}"
         event = Event(key, kind, said, self._time, cwd=self._cwd, branch=self._branch)
         if self._copied is not None:
-            event.origin = (self._copied, key)
+            event.origin = (self._copied[0], f"{self._copied[1]}{end}")
         if kind in (EventType.ASSISTANT_RESPONSE, EventType.REASONING, EventType.TOOL_CALL):
             event.model = self._own
         if kind not in (EventType.USER_INPUT, EventType.SYSTEM, EventType.RUNTIME, EventType.UNKNOWN):

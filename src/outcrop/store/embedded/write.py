@@ -225,6 +225,10 @@ class Writer:
             row[0] for file in files for row in self.db.execute("SELECT id FROM file WHERE id = ? AND missing", (file,))
         )
 
+    def paths(self, files: set[int]) -> list[tuple[int, str]]:
+        """Id and path of each of the files."""
+        return [row for file in files for row in self.db.execute("SELECT id, path FROM file WHERE id = ?", (file,))]
+
     def insert_events(self, events: Iterable[Sequence[Any]]) -> None:
         """Rows in the order of EVENT_COLUMNS."""
         marks = ", ".join("?" * len(EVENT_COLUMNS.split(",")))
