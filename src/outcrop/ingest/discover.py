@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,9 +29,14 @@ class Found:
 
 @dataclass(slots=True)
 class Discovery:
-    """Everything that one pass found. `degraded`: (source, root, reason). `refused`: (file, harness, reason)."""
+    """Everything that one pass found. `degraded`: (source, root, reason). `refused`: (file, harness, reason).
 
+    `aged`: files that are there, but last changed before `cutoff` (UTC ns): retention has them not read.
+    """
+
+    cutoff: int = 0
     found: list[Found] = field(default_factory=list)
+    aged: list[Found] = field(default_factory=list)
     roots: list[tuple[str, Path]] = field(default_factory=list)
     degraded: list[tuple[str, Path, str]] = field(default_factory=list)
     refused: list[tuple[SourceFile, Harness, str]] = field(default_factory=list)
@@ -41,7 +47,8 @@ class Discovery:
 
 def discover(config: Config, environment: Environment, only: str | None = None) -> Discovery:
     """List all files of the enabled sources, or of the source `only`."""
-    discovery = Discovery()
+    now = time.time_ns()
+    discovery = Discovery(config.retention_cutoff(now // 1_000_000) * 1_000_000)
     for harness in all_harnesses():
         for source in harness.sources:
             settings = config.source(source)
@@ -108,5 +115,7 @@ def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:
         discovery.refused.append((file, harness, A_FOLDER))
     elif not stat.S_ISREG(found.st_mode):
         discovery.refused.append((file, harness, "not a regular file"))
+    elif found.st_mtime_ns < discovery.cutoff:
+        discovery.aged.append(Found(harness, file, found))
     else:
         discovery.found.append(Found(harness, file, found))

@@ -12,14 +12,13 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcrop.config import Config
 from outcrop.errors import OutcropError
 from outcrop.harnesses import Environment, Form
-from outcrop.ingest import touching
-from outcrop.ingest.checkpoints import Verdict, judge, untouched
+from outcrop.ingest import purge, retention, touching
+from outcrop.ingest.checkpoints import Verdict, judge, proven_gone, untouched
 from outcrop.ingest.containers import ContainerReading, is_session
 from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
@@ -38,11 +37,16 @@ FIRST_FILES = 50
 """The newest files are searchable before all others are read."""
 DRAIN_EVENTS = 50_000
 """Events between two commits of the text index while much is being read; they bring the conversations alone."""
+READER_SECONDS = 1.0
+"""How long an erasure waits for readers that hold an older state."""
 
 
 @dataclass(slots=True)
 class Summary:
-    """What a pass did. `problems`: (path, reason) of files and roots that could not be read; `set_aside`: records."""
+    """What a pass did. `problems`: (path, reason) of files and roots that could not be read; `set_aside`: records.
+
+    `removed`: sessions that retention let go. `pending`: why an erasure that was begun is not proven yet.
+    """
 
     files: int = 0
     changed: int = 0
@@ -50,6 +54,8 @@ class Summary:
     events: int = 0
     bytes: int = 0
     set_aside: int = 0
+    removed: int = 0
+    pending: str | None = None
     seconds: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)
 
@@ -88,6 +94,7 @@ def _pass(
     now = time.time_ns() // 1_000_000
     summary = Summary()
     discovery = discover(config, environment, source)
+    retention.apply_setting(writer, config)
     known = {(row.source, row.path): row for row in writer.files()}
     _follow_moves(writer, discovery, known)
     # Before reading: what a file that is gone had brought can go over to one that is there.
@@ -98,6 +105,8 @@ def _pass(
     done = 0
     text = TextWriter(config.home, thorough=full)
     try:
+        # First of all: what was to be erased must not wait for hours of reading.
+        _finish_purge(writer, text, summary)
         pending = 0
         for number, found in enumerate(changed, 1):
             path = found.file.path
@@ -124,7 +133,10 @@ def _pass(
             summary.problems.append((file.path, reason))
         summary.problems += [(str(root), reason) for _, root, reason in discovery.degraded]
         _note_roots(writer, discovery, source, now)
+        summary.removed = retention.apply_retention(writer, config, discovery, now)
         _drain(text, writer)
+        if summary.removed:
+            _finish_purge(writer, text, summary)
     finally:
         text.close()
     return summary
@@ -145,6 +157,12 @@ def _read(writer: Writer, found: Found, masking: bool, now: int, tell: Callable[
         log.error("reading %s failed", found.file.path, exc_info=error)
         reading.refuse(f"could not be taken in ({type(error).__name__}: please report it)")
         return reading.tally
+
+
+def _finish_purge(writer: Writer, text: TextWriter, summary: Summary) -> None:
+    """Finish an erasure that was begun. A reader that holds an older state is not waited for long: others read on."""
+    proof = purge.finish_purge(writer, text, wait=READER_SECONDS)
+    summary.pending = None if proof is None or proof.proven else proof.reason
 
 
 def _drain(text: TextWriter, writer: Writer) -> None:
@@ -168,7 +186,7 @@ def _follow_moves(writer: Writer, discovery: Discovery, known: dict[tuple[str, s
     File systems give the number of a file that is gone to the next one, so its content must be the same as well: with
     the checkpoint of another file it would take the place of that one's history.
     """
-    present = {(found.file.source, found.file.path) for found in discovery.found}
+    present = {(found.file.source, found.file.path) for found in (*discovery.found, *discovery.aged)}
     by_identity = {
         (row.source, row.device, row.inode): row
         for key, row in known.items()
@@ -205,7 +223,7 @@ def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> l
     Their history stays (ruling 41); a row that never had any goes. Returns (path, reason) of the files in whose place
     something else stands.
     """
-    present = {(found.file.source, found.file.path) for found in discovery.found}
+    present = {(found.file.source, found.file.path) for found in (*discovery.found, *discovery.aged)}
     present |= {(file.source, file.path) for file, _, _ in discovery.refused}
     roots = [(name, str(root)) for name, root in discovery.roots]
     gone: list[FileRow] = []
@@ -217,7 +235,7 @@ def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> l
             continue
         if row.form != Form.CONTAINER and os.path.isdir(row.path):
             usurped.append((row.path, A_FOLDER))
-        elif any(name == row.source and _proven_gone(row.path, root) for name, root in roots):
+        elif any(name == row.source and proven_gone(row.path, root) for name, root in roots):
             gone.append(row)
     with writer.transaction():
         for row in gone:
@@ -227,23 +245,6 @@ def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> l
         writer.db.executemany("UPDATE file SET missing = 1, problem = NULL WHERE id = ?", [(row.id,) for row in gone])
         writer.db.executemany("UPDATE file SET problem = ?2 WHERE path = ?1", usurped)
     return usurped
-
-
-def _proven_gone(path: str, root: str) -> bool:
-    parts = Path(path).parts
-    top = Path(root).parts
-    if parts[: len(top)] != top or len(parts) <= len(top):
-        return False
-    for depth in range(len(parts) - 1, len(top) - 1, -1):
-        folder = Path(*parts[:depth])
-        try:
-            names = os.listdir(folder)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return False
-        return parts[depth] not in names
-    return False
 
 
 def _note_roots(writer: Writer, discovery: Discovery, source: str | None, now: int) -> None:
