@@ -86,6 +86,8 @@ class TextWriter:
         self._thorough = thorough
         self._open: dict[str, IndexWriter] = {}
         self._committed = False
+        self._littered = False
+        """Whether files that a killed run left may stand in the way of those that are to be written."""
         self._since = self._newest = 0
 
     def drain(
@@ -106,7 +108,7 @@ class TextWriter:
                 return self._drain(connection, progress, conversations_only)
             except TextFailure:
                 # What it failed on may have been lost or damaged since it was opened: once more, without that.
-                self._thorough = True
+                self._thorough = self._littered = True
                 return self._drain(connection, progress, conversations_only)
 
     def _drain(
@@ -290,6 +292,8 @@ class TextWriter:
             # Its first operation has the number of the last commit, and a merge that a kill left undone can lose a
             # deletion of that number: spend it on nothing.
             writer.delete_documents_by_term("marker", _NO_MARKER)
+            if self._littered:
+                writer.garbage_collect_files()
             self._open[name] = writer
         return writer
 

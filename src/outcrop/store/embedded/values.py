@@ -20,8 +20,15 @@ from outcrop.store.embedded import erase, rows
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _PASSED = {"event", "block", "text_todo", "touch_todo", "touch", "census", "redaction", "meta", "purge_mark"}
 """Numbers and digests, names of rules and of kinds of records; blocks are looked through session by session."""
-_IDENTITIES = {"file": {"path", "native", "parent"}, "session": {"native"}, "tombstone": {"native"}}
-"""Which session or file it is: that is kept of what is forgotten."""
+_IDENTITIES = {
+    "file": {"path", "native", "parent", "harness", "source", "form", "role", "problem"},
+    "session": {"native", "harness", "source", "relation"},
+    "tombstone": {"native", "harness", "source"},
+    "fact": {"name"},
+    "kept": {"reason"},
+    "problem": {"reason"},
+}
+"""Columns that tell which session or file it is, which is kept of what is forgotten, and names of this program."""
 _JSON = {("fact", "value")}
 _LISTED = "(SELECT value FROM json_each({}))"
 
