@@ -19,6 +19,8 @@ def test_no_file_means_defaults(tmp_path: Path) -> None:
     assert config == Config(tmp_path / "data", tmp_path / "data" / "config.toml")
     assert (config.auto_index, config.redaction) == (True, True)
     assert (config.max_results, config.parallel, config.queue) == (50, 4, 16)
+    assert (config.retention_days, config.retention_bytes, config.retention_mirror) == (None, None, False)
+    assert config.retention_cutoff(1) == 0
     assert config.source("codex") == SourceSettings(enabled=True, roots=None)
 
 
@@ -26,7 +28,7 @@ def test_the_defaults_of_the_table_are_those_of_the_class(tmp_path: Path) -> Non
     assert read(tmp_path, "[index]\n[redaction]\n[mcp]\n[sources.codex]\n") == Config(
         tmp_path, tmp_path / "config.toml", sources={"codex": SourceSettings()}
     )
-    assert set(SETTINGS) == {"index", "redaction", "mcp"}
+    assert set(SETTINGS) == {"index", "redaction", "mcp", "retention"}
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
@@ -39,6 +41,10 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     max_results = 20
     parallel = 2
     queue = 0
+    [retention]
+    days = 90
+    max_bytes = 10_000_000_000
+    mirror = true
     [sources.claude]
     enabled = false
     [sources.codex]
@@ -47,6 +53,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     config = read(tmp_path, text)
     assert (config.auto_index, config.redaction) == (False, False)
     assert (config.max_results, config.parallel, config.queue) == (20, 2, 0)
+    assert (config.retention_days, config.retention_bytes, config.retention_mirror) == (90, 10_000_000_000, True)
+    assert config.retention_cutoff(100 * 86_400_000) == 10 * 86_400_000
     assert config.source("claude").enabled is False
     assert config.source("codex").roots == (Path("/srv/codex"), Path("/home/ada/other"), Path("/home/ada"))
     assert config.source("claude-cowork").enabled is True
@@ -61,8 +69,8 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_error(tmp_path: Path) ->
     [
         ("[mcp]\nmax_result = 3", "mcp.max_result", "did you mean max_results?"),
         ("[mpc]\nqueue = 3", "mpc", "did you mean mcp?"),
-        ("auto = true", "auto", "unknown key auto; known: index, redaction, mcp, sources"),
-        ("[zzz]", "zzz", "known: index, redaction, mcp, sources"),
+        ("auto = true", "auto", "unknown key auto; known: index, redaction, mcp, retention, sources"),
+        ("[zzz]", "zzz", "known: index, redaction, mcp, retention, sources"),
         ("[sources.claud]\nenabled = true", "sources.claud", "did you mean claude?"),
         ("[sources.codex]\nroot = []", "sources.codex.root", "did you mean roots?"),
         ("[mcp]\nmax_results = '3'", "mcp.max_results", "must be a whole number"),
@@ -70,6 +78,9 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_error(tmp_path: Path) ->
         ("[mcp]\nmax_results = true", "mcp.max_results", "must be a whole number"),
         ("[mcp]\nmax_results = 0", "mcp.max_results", "must be from 1 to 500"),
         ("[mcp]\nqueue = -1", "mcp.queue", "must be from 0 to 1024"),
+        ("[retention]\ndays = 0", "retention.days", "must be from 1 to 3650"),
+        ("[retention]\nmax_bytes = 9", "retention.max_bytes", "must be from 10000000 to"),
+        ("[retention]\nmirror = 1", "retention.mirror", "must be true or false"),
         ("[index]\nauto = 1", "index.auto", "must be true or false"),
         ("mcp = 3", "mcp", "must be a section"),
         ("[[mcp]]\nqueue = 1", "mcp", "must be a section"),

@@ -34,12 +34,18 @@ SETTINGS: dict[str, dict[str, Setting]] = {
         "parallel": Setting(int, 4, 1, 64),
         "queue": Setting(int, 16, 0, 1024),
     },
+    "retention": {
+        "days": Setting(int, None, 1, 3650),
+        "max_bytes": Setting(int, None, 10_000_000, 1_000_000_000_000_000),
+        "mirror": Setting(bool, False),
+    },
 }
 SOURCE_SETTINGS: dict[str, Setting] = {"enabled": Setting(bool, True), "roots": Setting(list, None)}
 """Keys of a `[sources.<name>]` section."""
 
 AUTO_VARIABLE = "OUTCROP_AUTO_INDEX"
 SOURCES = "sources"
+_DAY_MS = 86_400_000
 _WORDS = {bool: "true or false", int: "a whole number", str: "a text", list: "a list of texts", dict: "a section"}
 
 
@@ -62,11 +68,18 @@ class Config:
     max_results: int = 50
     parallel: int = 4
     queue: int = 16
+    retention_days: int | None = None
+    retention_bytes: int | None = None
+    retention_mirror: bool = False
     sources: Mapping[str, SourceSettings] = field(default_factory=dict)
 
     def source(self, name: str) -> SourceSettings:
         """The settings of a source, by default those of one that the file does not mention."""
         return self.sources.get(name, SourceSettings())
+
+    def retention_cutoff(self, now: int) -> int:
+        """Sessions last updated before it go (UTC ms, as `now`); 0 where age is no reason."""
+        return 0 if self.retention_days is None else now - self.retention_days * _DAY_MS
 
 
 def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] | None = None) -> Config:
@@ -84,7 +97,7 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
         if name not in known:
             raise check.unknown("section" if isinstance(value, dict) else "key", name, "", known)
         check.typed(value, dict, name)
-    index, redaction, mcp = (check.section(name, written.get(name, {})) for name in ("index", "redaction", "mcp"))
+    index, redaction, mcp, retention = (check.section(name, written.get(name, {})) for name in SETTINGS)
     return Config(
         home,
         file,
@@ -93,6 +106,9 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
         max_results=mcp["max_results"],
         parallel=mcp["parallel"],
         queue=mcp["queue"],
+        retention_days=retention["days"],
+        retention_bytes=retention["max_bytes"],
+        retention_mirror=retention["mirror"],
         sources=check.sources(written.get(SOURCES, {})),
     )
 

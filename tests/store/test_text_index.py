@@ -467,3 +467,21 @@ def test_readers_in_threads_never_fail_while_a_writer_commits(history: History) 
     assert all(counts == sorted(counts) for counts in seen)
     assert len(search_events(store, EventQuery("lamp", CONVERSATION, 50)).hits) == 21
     store.close()
+
+
+def test_a_file_of_deletions_that_a_kill_left_does_not_stop_later_commits(history: History) -> None:
+    """Killed after the file was written and before the engine's own commit: the next run gives it the same name."""
+    first, _ = history.add("a", [user("lantern one", 1), assistant("lantern two", 2)])
+    history.drain()
+    folder = history.home / "text" / str(meta(history)["text_dir"])
+    history.writer.close()
+    before = (folder / "meta.json").read_bytes()
+    history.remove(first)
+    stale = history.db.execute("SELECT doc, class FROM text_todo").fetchall()
+    history.drain()
+    history.writer.close()
+    assert list(folder.glob("*.del"))
+    (folder / "meta.json").write_bytes(before)
+    history.db.executemany("INSERT INTO text_todo (doc, class) VALUES (?, ?)", stale)
+    history.drain()
+    assert texts(history.home, "lantern") == ["lantern two"]

@@ -23,6 +23,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "call": ("outcrop.cli.call", "run one MCP tool and print its envelope"),
     "mcp": ("outcrop.cli.mcp", "serve the MCP tools on standard input and output"),
     "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),
+    "forget": ("outcrop.cli.forget", "erase sessions for good, and prove it"),
+    "rescrub": ("outcrop.cli.rescrub", "mask what is stored with today's rules, and prove that the old text is gone"),
     "rebuild": ("outcrop.cli.rebuild", "build the text index anew from the history"),
 }
 """Verb → its module and its help, in the order of the help page."""

@@ -38,6 +38,8 @@ def run(args: Namespace) -> int:
                 "events": summary.events,
                 "bytes": summary.bytes,
                 "set_aside": summary.set_aside,
+                "removed": summary.removed,
+                "erasure_pending": summary.pending,
                 "seconds": round(summary.seconds, 3),
                 "problems": [{"path": path, "reason": reason} for path, reason in summary.problems],
             }
@@ -45,6 +47,8 @@ def run(args: Namespace) -> int:
     else:
         for path, reason in summary.problems:
             print(f"outcrop: warning: {output.clean(path)}: {output.clean(reason)}", file=sys.stderr)
+        if summary.pending is not None:
+            print(f"outcrop: warning: erased, proof pending: {summary.pending}", file=sys.stderr)
         if summary.set_aside:
             print(
                 f"outcrop: warning: {_number(summary.set_aside)} records set aside; `outcrop status` names them",

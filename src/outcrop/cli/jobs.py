@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from outcrop.config import Config
@@ -31,6 +32,19 @@ def handed(
         return client.call(method, params, notified=notified)
     finally:
         client.close()
+
+
+@contextmanager
+def alone(config: Config) -> Iterator[None]:
+    """Have the indexer leave, so that this process can be the writer, and start one again afterwards."""
+    from outcrop.servers import local, start
+
+    ran = local.ask(config.home, "leave") is not None
+    try:
+        yield
+    finally:
+        if ran:
+            start.spawn(config.home)
 
 
 def attend(config: Config) -> None:

@@ -47,6 +47,10 @@ def _show(found: dict[str, Any]) -> None:
         print("the first reading is not complete")
     if found["waiting_for_text_index"]:
         print(f"{found['waiting_for_text_index']:,} documents wait for the text index")
+    if found["forgotten"]:
+        print(f"{found['forgotten']:,} sessions forgotten")
+    if found["erasure_pending"]:
+        print("an erasure is not proven yet: the next `outcrop index` goes on with it")
     for source in found["sources"]:
         notes = [f"{source['sessions']:,} sessions", f"{source['files']:,} files", f"{source['bytes'] / 1e6:.1f} MB"]
         if source["missing"]:

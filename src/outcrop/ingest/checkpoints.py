@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from hashlib import blake2b
+from pathlib import Path
 from typing import BinaryIO
 
 from outcrop.store.embedded.write import FileRow
@@ -74,6 +75,24 @@ def mark(file: FileRow, stream: BinaryIO, offset: int, line: int) -> None:
 def identify(file: FileRow, found: os.stat_result) -> None:
     """Note the identity that `untouched` compares."""
     file.device, file.inode, file.size, file.mtime_ns = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def proven_gone(path: str, root: str) -> bool:
+    """Whether a file is deleted: some folder between it and its root lists, and the next step is absent."""
+    parts = Path(path).parts
+    top = Path(root).parts
+    if parts[: len(top)] != top or len(parts) <= len(top):
+        return False
+    for depth in range(len(parts) - 1, len(top) - 1, -1):
+        folder = Path(*parts[:depth])
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+        return parts[depth] not in names
+    return False
 
 
 def _digest(data: bytes) -> bytes:

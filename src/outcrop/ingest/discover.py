@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,16 +31,21 @@ class Found:
 
 @dataclass(slots=True)
 class Discovery:
-    """Everything that one pass found. `degraded`: (source, root, reason). `refused`: (file, harness, reason)."""
+    """Everything that one pass found. `degraded`: (source, root, reason). `refused`: (file, harness, reason).
 
+    `aged`: files that are there, but last changed before `cutoff` (UTC ns): retention has them not read.
+    """
+
+    cutoff: int = 0
     found: list[Found] = field(default_factory=list)
+    aged: list[Found] = field(default_factory=list)
     roots: list[tuple[str, Path]] = field(default_factory=list)
     degraded: list[tuple[str, Path, str]] = field(default_factory=list)
     refused: list[tuple[SourceFile, Harness, str]] = field(default_factory=list)
 
     def take(self, other: Discovery, source: str | None) -> None:
         """Hold from now on what `other` found, of one source or of all."""
-        for name in ("found", "roots", "degraded", "refused"):
+        for name in ("found", "aged", "roots", "degraded", "refused"):
             kept = [] if source is None else [item for item in getattr(self, name) if _source_of(item) != source]
             setattr(self, name, [*kept, *getattr(other, name)])
 
@@ -51,7 +57,7 @@ def discover(
     config: Config, environment: Environment, only: str | None = None, also: Mapping[str, Sequence[str]] | None = None
 ) -> Discovery:
     """List all files of the enabled sources, or of the source `only`. `also`: more default roots, by source."""
-    discovery = Discovery()
+    discovery = Discovery(config.retention_cutoff(time.time_ns() // 1_000_000) * 1_000_000)
     for harness in all_harnesses():
         for source in harness.sources:
             settings = config.source(source)
@@ -137,5 +143,7 @@ def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:
         discovery.refused.append((file, harness, A_FOLDER))
     elif not stat.S_ISREG(found.st_mode):
         discovery.refused.append((file, harness, "not a regular file"))
+    elif found.st_mtime_ns < discovery.cutoff:
+        discovery.aged.append(Found(harness, file, found))
     else:
         discovery.found.append(Found(harness, file, found))

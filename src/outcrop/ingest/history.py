@@ -331,7 +331,7 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
     for work in works.values():
         for changed in copies.decide(writer, work.id, work.arrived):
             refresh(writer, changed, file.id, harness, moved=renumber(writer, changed))
-    _count(writer, file, batch, repeated)
+    _count(writer, file, batch, repeated, {native: work.id for native, work in works.items()})
     return {work.id for work in works.values()}
 
 
@@ -556,7 +556,7 @@ def _settle_guesses(work: SessionWork, time: int) -> None:
         work.writer.step_meta("order_rev")
 
 
-def _count(writer: Writer, file: FileRow, batch: Batch, repeated: set[bytes]) -> None:
+def _count(writer: Writer, file: FileRow, batch: Batch, repeated: set[bytes], sessions: dict[str, int]) -> None:
     counts = batch.counts
     for (version, kind, outcome), made in batch.record_events:
         told = REPEATED if repeated and all(uid in repeated for uid in made) else outcome
@@ -565,4 +565,5 @@ def _count(writer: Writer, file: FileRow, batch: Batch, repeated: set[bytes]) ->
     for offset, line, reason, detail in batch.problems:
         writer.problem(file.id, offset, line, reason, detail)
     for kept in batch.kept:
-        writer.keep(file.id, None, kept.offset, kept.line, kept.reason, kept.hash, kept.origin, kept.data)
+        session = None if kept.native is None else sessions.get(kept.native)
+        writer.keep(file.id, session, kept.offset, kept.line, kept.reason, kept.hash, kept.origin, kept.data)

@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcrop.config import Config
 from outcrop.errors import OutcropError
 from outcrop.harnesses import Environment, Form, SourceFile, load
-from outcrop.ingest import touching
-from outcrop.ingest.checkpoints import Verdict, judge, untouched
+from outcrop.ingest import purge, retention, touching
+from outcrop.ingest.checkpoints import Verdict, judge, proven_gone, untouched
 from outcrop.ingest.containers import SESSION, ContainerReading, is_session
 from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
@@ -46,11 +45,16 @@ SIGN_OF_LIFE_MS = 600_000
 BARE = "lists nothing where sessions were; it is looked at once more before that is believed"
 DRAIN_EVENTS = 50_000
 """Events between two commits of the text index while much is being read; they bring the conversations alone."""
+READER_SECONDS = 1.0
+"""How long an erasure waits for readers that hold an older state."""
 
 
 @dataclass(slots=True)
 class Summary:
-    """What a pass did. `problems`: (path, reason) of files and roots that could not be read; `set_aside`: records."""
+    """What a pass did. `problems`: (path, reason) of files and roots that could not be read; `set_aside`: records.
+
+    `removed`: sessions that retention let go. `pending`: why an erasure that was begun is not proven yet.
+    """
 
     files: int = 0
     changed: int = 0
@@ -58,6 +62,8 @@ class Summary:
     events: int = 0
     bytes: int = 0
     set_aside: int = 0
+    removed: int = 0
+    pending: str | None = None
     seconds: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -130,6 +136,7 @@ class Pipeline:
         summary = Summary()
         discovery = discover(self.config, self.environment, source, self.known_roots)
         self.discovery.take(discovery, source)
+        retention.apply_setting(self.writer, self.config)
         known = {(row.source, row.path): row for row in self.writer.files()}
         _follow_moves(self.writer, discovery, known)
         # Before reading: what a file that is gone had brought can go over to one that is there.
@@ -145,6 +152,8 @@ class Pipeline:
             if progress is not None:
                 progress(path, done, total, summary.events + events)
 
+        # First of all: what was to be erased must not wait for hours of reading.
+        self._finish_purge(summary)
         pending = 0
         for number, found in enumerate(changed, 1):
             pending += self._take(found, summary, full, tell)
@@ -158,7 +167,11 @@ class Pipeline:
             summary.problems.append((file.path, reason))
         summary.problems += [(str(root), reason) for _, root, reason in discovery.degraded]
         _note_roots(self.writer, discovery, source, _now(), changed=noted or bool(summary.records))
+        if source is None:
+            summary.removed = retention.apply_retention(self.writer, self.config, discovery, _now())
         self.settle()
+        if summary.removed:
+            self._finish_purge(summary)
         summary.seconds = time.monotonic() - started
         return summary
 
@@ -252,6 +265,11 @@ class Pipeline:
             summary.problems.append((path, tally.cause))
         return tally.events
 
+    def _finish_purge(self, summary: Summary) -> None:
+        """Finish an erasure that was begun. Readers that hold an older state are not waited for long."""
+        proof = purge.finish_purge(self.writer, self.text, wait=READER_SECONDS)
+        summary.pending = None if proof is None or proof.proven else proof.reason
+
 
 def _read(writer: Writer, found: Found, masking: bool, now: int, tell: Callable[[int, int], None], full: bool) -> Tally:
     """Read one file or place."""
@@ -291,7 +309,7 @@ def _follow_moves(writer: Writer, discovery: Discovery, known: dict[tuple[str, s
     File systems give the number of a file that is gone to the next one, so its content must be the same as well: with
     the checkpoint of another file it would take the place of that one's history.
     """
-    present = {(found.file.source, found.file.path) for found in discovery.found}
+    present = {(found.file.source, found.file.path) for found in (*discovery.found, *discovery.aged)}
     by_identity = {
         (row.source, row.device, row.inode): row
         for key, row in known.items()
@@ -331,7 +349,7 @@ def _note_missing(
     may have lost its file system: it is degraded once, and believed the next time. Returns (path, reason) of the files
     in whose place something else stands.
     """
-    present = {(found.file.source, found.file.path) for found in discovery.found}
+    present = {(found.file.source, found.file.path) for found in (*discovery.found, *discovery.aged)}
     present |= {(file.source, file.path) for file, _, _ in discovery.refused}
     roots = _believed(writer, discovery, known)
     gone: list[FileRow] = []
@@ -343,7 +361,7 @@ def _note_missing(
             continue
         if row.form != Form.CONTAINER and os.path.isdir(row.path):
             usurped.append((row.path, A_FOLDER))
-        elif any(name == row.source and _proven_gone(row.path, root) for name, root in roots):
+        elif any(name == row.source and proven_gone(row.path, root) for name, root in roots):
             gone.append(row)
     if gone or usurped:
         with writer.transaction():
@@ -372,29 +390,12 @@ def _believed(writer: Writer, discovery: Discovery, known: Iterable[FileRow]) ->
         def under(source: str, place: str, name: str = name, root: str = root, below: str = below) -> bool:
             return source == name and (place == root or place.startswith(below))
 
-        bare = not any(under(found.file.source, found.file.path) for found in discovery.found)
+        bare = not any(under(found.file.source, found.file.path) for found in (*discovery.found, *discovery.aged))
         if bare and (name, root) not in doubted and any(under(*row) for row in held):
             discovery.degraded.append((name, path, BARE))
         else:
             believed.append((name, root))
     return believed
-
-
-def _proven_gone(path: str, root: str) -> bool:
-    parts = Path(path).parts
-    top = Path(root).parts
-    if parts[: len(top)] != top or len(parts) <= len(top):
-        return False
-    for depth in range(len(parts) - 1, len(top) - 1, -1):
-        folder = Path(*parts[:depth])
-        try:
-            names = os.listdir(folder)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return False
-        return parts[depth] not in names
-    return False
 
 
 def _note_roots(writer: Writer, discovery: Discovery, source: str | None, now: int, changed: bool) -> None:

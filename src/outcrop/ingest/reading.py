@@ -20,10 +20,11 @@ from outcrop import faults
 from outcrop.harnesses import Form, Harness, Reader, SourceFile, jsonl
 from outcrop.ingest import checkpoints
 from outcrop.ingest.checkpoints import Verdict
+from outcrop.ingest.forgotten import is_forgotten, leave_out
 from outcrop.ingest.history import Keeping, finish_anew, write_batch
 from outcrop.ingest.redaction import Masker
 from outcrop.ingest.staging import Batch, Stager
-from outcrop.store.embedded import rows
+from outcrop.store.embedded import erase, rows
 from outcrop.store.embedded.write import FileRow, Writer
 
 BATCH_BYTES = 8 * 1024 * 1024
@@ -118,6 +119,8 @@ class FileReading:
         )
         self.tally = Tally()
         self.keeping: Keeping | None = None
+        self._left_out = False
+        """Whether this reading met anything that was forgotten."""
         self._fallback = file.native or Path(file.path).stem
 
     def read(self, found: os.stat_result, progress: Progress | None = None, full: bool = False) -> Tally:
@@ -135,7 +138,7 @@ class FileReading:
                 if not stat.S_ISREG(now.st_mode):
                     self.refuse("not a regular file")
                 elif self.file.form is Form.LINES:
-                    self._lines(stream, now, progress)
+                    self._lines(stream, now, progress, full)
                 else:
                     self._whole(stream, now, progress)
         except _Refused as refused:
@@ -160,9 +163,15 @@ class FileReading:
 
     # Files that grow
 
-    def _lines(self, stream: BinaryIO, found: os.stat_result, progress: Progress | None) -> None:
+    def _lines(self, stream: BinaryIO, found: os.stat_result, progress: Progress | None, full: bool) -> None:
         row = self.row
         verdict = checkpoints.judge(row, found, stream, self.harness.version)
+        if row.erased & erase.ANEW:
+            if row.erased == erase.FORGOTTEN and verdict is not Verdict.OTHER and not full:
+                self._done(stream, found)  # what is appended to a forgotten session is not even looked at
+                return
+            verdict = Verdict.OTHER
+            stream.seek(0)
         if verdict is Verdict.OTHER:
             self._lines_anew(stream, found, progress)
             return
@@ -274,6 +283,7 @@ class FileReading:
         if self.row.first_time != stager.first_time:
             self.row.first_time = stager.first_time
             self.writer.save_file(self.row)  # the turns of several files are ranked by it
+        self._left_out |= leave_out(self.writer, self.harness, self.file.source, batch)
         self.tally.records += batch.records
         self.tally.set_aside += len(batch.problems)
         self.tally.events += len(batch.events)
@@ -297,9 +307,22 @@ class FileReading:
         if self.masker.needed(state):
             state = orjson.dumps(self.masker.mask_value(orjson.loads(state)))
         row.state = rows.compress(state)
+        if self._left_out:
+            self._forget_state(stager)
         row.adapter_version = self.harness.version
         row.problem, row.missing, row.seen_at = None, 0, self.now
         self.writer.save_file(row)
+
+    def _forget_state(self, stager: Stager) -> None:
+        """What a reader remembers of a forgotten session may be text of it."""
+        row = self.row
+        native = stager.state()["session"]
+        if not self.tally.events and is_forgotten(self.writer, self.harness, self.file.source, native):
+            row.erased, row.state = erase.FORGOTTEN, None
+        elif erase.remembers(row.state):
+            row.erased, row.state = erase.PARTLY, erase.NO_STATE
+        else:
+            row.erased |= erase.LEFT_OUT
 
     def _done(self, stream: BinaryIO, found: os.stat_result) -> None:
         """All that can be read is; note the identity so that the next pass need not look."""
@@ -368,7 +391,7 @@ class _Anew:
         if reading.row.id:
             reading.writer.forget_reading(reading.row.id)
             reading.row.generation += 1
-        reading.row.offset = reading.row.line = reading.row.head_size = 0
+        reading.row.offset = reading.row.line = reading.row.head_size = reading.row.erased = 0
         reading.row.head = reading.row.tail = reading.row.first_time = None
 
     def __exit__(self, *error: Any) -> Any:

@@ -29,7 +29,8 @@ def _status(db: sqlite3.Connection, home: Path) -> dict[str, Any]:
     meta = dict(db.execute("SELECT k, v FROM meta"))
     totals = db.execute(
         "SELECT (SELECT count(*) FROM session WHERE event_count > 0), (SELECT count(*) FROM turn WHERE NOT hidden),"
-        " (SELECT count(*) FROM event), (SELECT count(*) FROM text_todo)"
+        " (SELECT count(*) FROM event), (SELECT count(*) FROM text_todo),"
+        " (SELECT count(*) FROM tombstone)"
     ).fetchone()
     return {
         "home": str(home),
@@ -39,6 +40,8 @@ def _status(db: sqlite3.Connection, home: Path) -> dict[str, Any]:
         "turns": totals[1],
         "events": totals[2],
         "waiting_for_text_index": totals[3],
+        "forgotten": totals[4],
+        "erasure_pending": "purge_pending" in meta,
         "bytes": {"outcrop.db": _size(database_path(home)), "text": _size(home / "text")},
         "roots": json.loads(meta.get("roots", "[]")),
         "sources": _sources(db),
@@ -58,7 +61,7 @@ def _status(db: sqlite3.Connection, home: Path) -> dict[str, Any]:
             {"path": row[0], "source": row[1], "offset": row[2], "bytes": row[3]}
             for row in db.execute(
                 "SELECT path, source, offset, size - offset FROM file WHERE form = ? AND size > offset"
-                " AND NOT missing AND problem IS NULL ORDER BY path",
+                " AND NOT missing AND NOT erased AND problem IS NULL ORDER BY path",
                 (Form.LINES.value,),
             )
         ],

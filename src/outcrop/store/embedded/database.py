@@ -16,7 +16,7 @@ from pathlib import Path
 from outcrop.errors import BackendFailure, Cancelled, OutcropError, ResourceExhausted, StoreMissing
 
 NAME = "outcrop.db"
-SCHEMA = 2
+SCHEMA = 3
 """Number of the newest migration."""
 DISK_FULL = "the disk is full; nothing that was indexed is lost, and the next run goes on from there"
 FULL = (errno.ENOSPC, errno.EDQUOT)

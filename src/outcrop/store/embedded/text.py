@@ -94,6 +94,8 @@ class TextWriter:
         self._committed = False
         self._tail: dict[int, None] = {}
         """Documents of the newest segment, while it is small."""
+        self._littered = False
+        """Whether files that a killed run left may stand in the way of those that are to be written."""
         self._since = self._newest = 0
 
     def drain(
@@ -118,7 +120,7 @@ class TextWriter:
                 return self._drain(connection, progress, conversations_only, most, breathe)
             except TextFailure:
                 # What it failed on may have been lost or damaged since it was opened: once more, without that.
-                self._thorough = True
+                self._thorough = self._littered = True
                 return self._drain(connection, progress, conversations_only, most, breathe)
 
     def _drain(
@@ -319,6 +321,8 @@ class TextWriter:
             # Its first operation has the number of the last commit, and a merge that a kill left undone can lose a
             # deletion of that number: spend it on nothing.
             writer.delete_documents_by_term("marker", _NO_MARKER)
+            if self._littered:
+                writer.garbage_collect_files()
             self._open[name] = writer
         return writer
 

@@ -18,6 +18,7 @@ import orjson
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.database import engine_errors, open_for_writing
+from outcrop.store.embedded.tombstones import Tombstones
 
 CONVERSATION = 0
 OTHER = 1
@@ -58,6 +59,7 @@ class FileRow:
     problem: str | None = None
     seen_at: int = 0
     missing: int = 0
+    erased: int = 0
 
 
 _FILE = ", ".join(column.name for column in fields(FileRow))
@@ -89,7 +91,9 @@ class Writer:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.db = open_for_writing(home)
-        self._names: dict[str, int] = dict(self.db.execute("SELECT text, id FROM name"))
+        self.tombstones = Tombstones(self.db)
+        self._names: dict[str, int] = {}
+        self.learn_names()
         self._next = {
             table: int(self._scalar("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?", table)) + 1
             for table in ("event", "turn", "block")
@@ -112,7 +116,8 @@ class Writer:
                 self._names = {}
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
-                self._names = dict(self.db.execute("SELECT text, id FROM name"))
+                self.tombstones.learn()
+                self.learn_names()
                 raise
 
     # Counters and words
@@ -122,6 +127,10 @@ class Writer:
         first = self._next[table]
         self._next[table] = first + count
         return first
+
+    def learn_names(self) -> None:
+        """Read the words anew, after their table was changed."""
+        self._names = dict(self.db.execute("SELECT text, id FROM name"))
 
     def name(self, text: str) -> int:
         """The number of a tool name or model."""
