@@ -471,7 +471,7 @@ def test_readers_in_threads_never_fail_while_a_writer_commits(history: History) 
 
 def test_a_file_of_deletions_that_a_kill_left_does_not_stop_later_commits(history: History) -> None:
     """Killed after the file was written and before the engine's own commit: the next run gives it the same name."""
-    first, _ = history.add("a", [user("lantern one", 1), assistant("lantern two", 2)])
+    first, *_ = history.add("a", [user("lantern one", 1), *(assistant("lantern two", at) for at in range(2, 60))])
     history.drain()
     folder = history.home / "text" / str(meta(history)["text_dir"])
     history.writer.close()
@@ -484,4 +484,4 @@ def test_a_file_of_deletions_that_a_kill_left_does_not_stop_later_commits(histor
     (folder / "meta.json").write_bytes(before)
     history.db.executemany("INSERT INTO text_todo (doc, class) VALUES (?, ?)", stale)
     history.drain()
-    assert texts(history.home, "lantern") == ["lantern two"]
+    assert set(texts(history.home, "lantern")) == {"lantern two"}
