@@ -71,7 +71,7 @@ UNTIMED = {
 
 SILENT = {
     "goose/.+": "its one session has no messages",
-    "kiro/.+/kiro_sqlite/.+": "the same conversations as in the older program's database, which came first",
+    "misc-fixtures/.+/kiro_sqlite/.+": "in the older program's database; the same ones in Kiro's own outrank it",
 }
 """Pattern of transcripts that bring no event → why."""
 
