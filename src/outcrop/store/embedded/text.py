@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tantivy import Index, IndexWriter, Searcher
+from tantivy import Document, Index, IndexWriter, Searcher
 
 from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import TYPE_CODE, EventType
@@ -33,15 +34,24 @@ FIRST_COMMIT = 2_000
 NEXT_COMMIT = 30_000
 """Of each later one: commits of 20,000 cost a fifth more CPU, as their segments are merged more often."""
 COMMIT_CHARACTERS = 160_000_000
+QUIET_MS = 60_000
+"""A session this long without an event is quiet: its whole document is written."""
 _READ_AT_ONCE = 500
 _ATTEMPTS = 3
 _NO_MARKER = 0
 
 _ORDER = """CREATE TEMP TABLE text_order AS
-    SELECT q.seq, q.doc FROM text_todo q LEFT JOIN event e ON e.id = q.doc LEFT JOIN session s ON s.id = e.session
-    LEFT JOIN turn t ON t.id = e.turn
+    SELECT q.seq, q.doc, 0 AS whole FROM text_todo q LEFT JOIN event e ON e.id = q.doc
+    LEFT JOIN session s ON s.id = e.session LEFT JOIN turn t ON t.id = e.turn
     WHERE q.class <= ? ORDER BY {} s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
 """What one commit holds is read session by session, so that each block is decoded once; of more, talk comes first."""
+_ORDER_WHOLE = """CREATE TEMP TABLE text_order AS
+    SELECT q.seq, q.doc, 1 AS whole FROM text_todo q LEFT JOIN session s ON s.id = q.doc WHERE q.class = 2
+    AND (s.id IS NULL OR s.event_count = 0 OR s.messages >= 2 * s.whole OR abs(? - s.updated) >= ?
+         OR q.seq BETWEEN ? AND ?)
+    ORDER BY s.updated DESC, q.seq"""
+"""Whole sessions that are quiet, gone, twice as long as their document says, or wanted by a rebuild."""
+_QUEUE_SESSIONS = "INSERT INTO text_todo (doc, class) SELECT id, 2 FROM session WHERE event_count > 0 ORDER BY id"
 _QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONVERSATION_CODES} FROM event
     WHERE type <> {TYPE_CODE[EventType.UNKNOWN]} ORDER BY id"""
 _STEP = """INSERT INTO meta VALUES ('generation', 1) ON CONFLICT DO UPDATE SET v = v + 1 RETURNING v"""
@@ -60,9 +70,10 @@ def rebuild(connection: sqlite3.Connection) -> None:
         meta = _meta(connection)
         number = int(meta.get("text_count", 0)) + 1
         if not meta.get("text_dir"):  # nothing serves that older entries could keep fresh
-            connection.execute("DELETE FROM text_todo WHERE class < 2")
+            connection.execute("DELETE FROM text_todo")
         before = _last_entry(connection)
         connection.execute(_QUEUE_ALL)
+        connection.execute(_QUEUE_SESSIONS)
         after = _last_entry(connection)
         _set(
             connection,
@@ -94,7 +105,7 @@ class TextWriter:
         progress: Callable[[int, int], None] | None = None,
         conversations_only: bool = False,
     ) -> int:
-        """Bring the index up to the rows; returns how many stale entries were settled.
+        """Bring the index up to the rows; returns how many stale entries of events were settled.
 
         `conversations_only` leaves the rest queued: while much is being read, talk is found first.
 
@@ -116,25 +127,40 @@ class TextWriter:
         rows = TextRows(connection)
         done = 0
         most = (0 if conversations_only else 1,)
+        whole = False
         while True:
             connection.execute("DROP TABLE IF EXISTS temp.text_order")
-            total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class <= ?", most).fetchone()[0])
-            at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
-            connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
+            if whole:
+                total = self._order_whole(connection)
+            else:
+                total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class <= ?", most).fetchone()[0])
+                at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
+                connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
             at = 0
             while at < total:
                 took = self._commit(connection, rows, at, NEXT_COMMIT if self._committed else FIRST_COMMIT)
                 self._committed = True
                 at += took
+                if whole:
+                    continue  # derived once more from what is found already: nobody waits for them
                 done += took
                 if progress is not None:
                     progress(done, done + total - at)
             if total == 0:
-                break
+                if whole or conversations_only:
+                    break
+                whole = True  # last of all, when every event is found
         connection.execute("DROP TABLE IF EXISTS temp.text_order")
         if not conversations_only:
             self._finish(connection)
         return done
+
+    @staticmethod
+    def _order_whole(connection: sqlite3.Connection) -> int:
+        meta = _meta(connection)
+        rebuilt = (int(meta["text_from"]) + 1, int(meta["text_to"])) if meta.get("text_next") else (1, 0)
+        connection.execute(_ORDER_WHOLE, (time.time_ns() // 1_000_000, QUIET_MS, *rebuilt))
+        return int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
 
     def close(self) -> None:
         """Let merges end and give up the engine's lock; what was not committed stays queued."""
@@ -195,25 +221,24 @@ class TextWriter:
                 rows.forget()
                 while took < most and characters < COMMIT_CHARACTERS:
                     entries = connection.execute(
-                        "SELECT seq, doc FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
+                        "SELECT seq, doc, whole FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
                         (at + took, min(_READ_AT_ONCE, most - took)),
                     ).fetchall()
                     if not entries:
                         break
                     took += len(entries)
+                    whole = bool(entries[0][2])  # an order holds one kind alone
                     narrow: dict[int, bool] = {}
-                    for seq, doc in entries:
+                    for seq, doc, _ in entries:
                         narrow[doc] = seq in rebuilt and narrow.get(doc, True)
                     for doc, only_new in narrow.items():
                         touched.update(fresh if only_new else everywhere)
                         for writer in fresh if only_new else everywhere:
-                            writer.delete_documents_by_term("id", doc)
-                    for source, before in rows.read(list(narrow)):
-                        characters += len(source.text)
-                        if source.text:
-                            document = text_fields.document(source, before)
-                            for writer in fresh if narrow[source.id] else everywhere:
-                                writer.add_document(document)
+                            writer.delete_documents_by_term("whole" if whole else "id", doc)
+                    for doc, size, document in (_wholes if whole else _events)(connection, rows, list(narrow)):
+                        characters += size
+                        for writer in fresh if narrow[doc] else everywhere:
+                            writer.add_document(document)
             marker = Marker(str(meta.get("epoch", "")), text_fields.SCHEMA, generation)
             for writer in touched:
                 writer.delete_documents_by_term("marker", 1)
@@ -386,6 +411,24 @@ def engine_error(error: BaseException) -> OutcropError:
     if "No space left" in str(error) or getattr(error, "errno", None) == 28:
         return ResourceExhausted("the disk is full; nothing that was indexed is lost")
     return TextFailure()
+
+
+def _events(connection: sqlite3.Connection, rows: TextRows, ids: list[int]) -> Iterator[tuple[int, int, Document]]:
+    """(id, characters, document) of the events that hold any text."""
+    for source, before in rows.read(ids):
+        if source.text:
+            yield source.id, len(source.text), text_fields.document(source, before)
+
+
+def _wholes(connection: sqlite3.Connection, rows: TextRows, ids: list[int]) -> Iterator[tuple[int, int, Document]]:
+    """The same for whole sessions; notes on their rows what their documents say."""
+    for number in ids:
+        session = rows.read_whole(number)
+        if session is not None:
+            connection.execute(
+                "UPDATE session SET whole = messages, opening = ? WHERE id = ?", (session.opening, number)
+            )
+            yield number, sum(map(len, session.texts)), text_fields.whole_document(session)
 
 
 def _last_entry(connection: sqlite3.Connection) -> int:
