@@ -68,7 +68,7 @@ def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool]
     return looked_at(
         store,
         lambda snapshot, view, _: _Search(snapshot, view, query, cancelled).answer(snapshot.coverage()),
-        lambda: EventHits([], False, []),
+        lambda snapshot: EventHits([], False, _partial(snapshot.coverage())),
         cancelled,
         query.project,
     )
@@ -85,8 +85,7 @@ class _Search:
         self._warnings: list[str] = []
 
     def answer(self, covered: float | None) -> EventHits:
-        if covered is not None:
-            self._warnings.append(f"coverage_partial: {covered:.0%} of the history is searchable so far")
+        self._warnings += _partial(covered)
         scope = self._scope()
         parsed = queries.parse(self._query.text)
         if scope is None or not parsed.units:
@@ -245,6 +244,10 @@ class _Search:
             shown, more = snippet(searched_text(found.event, content), words, phrases)
             told.append(EventHit(found, rank.bounded(candidate.score), shown, more))
         return told
+
+
+def _partial(covered: float | None) -> list[str]:
+    return [] if covered is None else [f"coverage_partial: {covered:.0%} of the history is searchable so far"]
 
 
 def searched_text(event: EventRow, content: Content) -> str:

@@ -147,10 +147,10 @@ def search_sessions(
             return found
         return replace(found, milliseconds=(time.perf_counter() - started) * 1000)
 
-    return looked_at(store, answer, lambda: _nothing(store, query), cancelled)
+    return looked_at(store, answer, lambda snapshot: _nothing(query), cancelled)
 
 
-def _nothing(store: Store, query: SessionSearch) -> SessionPage | Refused:
+def _nothing(query: SessionSearch) -> SessionPage | Refused:
     """The answer of a store without events: no cursor of it can exist."""
     return SessionPage([], None, 0) if query.cursor is None else Refused()
 

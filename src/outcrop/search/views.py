@@ -26,7 +26,7 @@ class _TextStore(Protocol):
 def looked_at(
     store: Store,
     answer: Callable[[Snapshot, View, sqlite3.Connection], Answer],
-    nothing: Callable[[], Answer],
+    nothing: Callable[[Snapshot], Answer],
     cancelled: Callable[[], bool] | None = None,
     project: str | None = None,
 ) -> Answer:
@@ -38,7 +38,8 @@ def looked_at(
     for _ in range(_ATTEMPTS):
         view = embedded.text.view(embedded.connection())
         if view is None:
-            return nothing()
+            with store.snapshot(cancelled, project) as snapshot:
+                return nothing(snapshot)
         with store.snapshot(cancelled, project) as snapshot:
             if not embedded.text.current(embedded.connection(), view):
                 continue
