@@ -29,6 +29,7 @@ class Setting:
 SETTINGS: dict[str, dict[str, Setting]] = {
     "index": {"auto": Setting(bool, True)},
     "redaction": {"enabled": Setting(bool, True)},
+    "search": {"enabled": Setting(bool, True)},
     "mcp": {
         "max_results": Setting(int, 50, 1, 500),
         "parallel": Setting(int, 4, 1, 64),
@@ -58,6 +59,7 @@ class Config:
     file: Path
     auto_index: bool = True
     redaction: bool = True
+    search: bool = True
     max_results: int = 50
     parallel: int = 4
     queue: int = 16
@@ -85,12 +87,13 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
         if name not in known:
             raise check.unknown("section" if isinstance(value, dict) else "key", name, "", known)
         check.typed(value, dict, name)
-    index, redaction, mcp = (check.section(name, written.get(name, {})) for name in ("index", "redaction", "mcp"))
+    index, redaction, search, mcp = (check.section(name, written.get(name, {})) for name in SETTINGS)
     return Config(
         home,
         file,
         auto_index=index["auto"],
         redaction=redaction["enabled"],
+        search=search["enabled"],
         max_results=mcp["max_results"],
         parallel=mcp["parallel"],
         queue=mcp["queue"],

@@ -104,6 +104,10 @@ class Ink:
     def dim(self, text: str) -> str:
         return self._wrap("2", text)
 
+    def mark(self, text: str) -> str:
+        """What a search was for."""
+        return self._wrap("1;33", text)
+
     def _wrap(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.on else text
 

@@ -6,13 +6,13 @@ nobody can resume them, and they would hide the session that they belong to. The
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from outcrop.model import Relation
+from outcrop.store.embedded import state
 
 _SHOWN = f"""s.event_count > 0 AND NOT s.machine AND NOT (s.relation IS '{Relation.SUBAGENT}'
     AND EXISTS (SELECT 1 FROM session p WHERE p.uid = s.parent AND p.event_count > 0))"""
@@ -123,7 +123,8 @@ def places(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, Where]:
 def origins(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, Origin]:
     """Of several files of a session the one that is there counts, then the first."""
     found: dict[int, Origin] = {}
-    degraded = degraded_roots(db)
+    roots = db.execute("SELECT v FROM meta WHERE k = 'roots'").fetchone()
+    degraded = [root for root, _ in state.degraded(roots[0] if roots else None)]
     first = """SELECT s.id, s.files, f.path, f.missing, f.problem FROM session s JOIN file f ON f.id = s.file
         WHERE s.id IN ({})"""
     several: list[int] = []
@@ -147,10 +148,40 @@ def _origin(path: str, missing: int, problem: str | None, degraded: Sequence[str
     return Origin(Presence.UNVERIFIABLE if unsure else Presence.PRESENT, path)
 
 
-def degraded_roots(db: sqlite3.Connection) -> list[str]:
-    """The roots that could not be looked through."""
-    row = db.execute("SELECT v FROM meta WHERE k = 'roots'").fetchone()
-    return [root["root"] for root in json.loads(row[0] if row else "[]") if root["problem"]]
+@dataclass(slots=True, frozen=True)
+class Home:
+    """Where a session started. `worktree` and `common_dir` as Git knew them when it was read."""
+
+    cwd: str | None = None
+    branch: str | None = None
+    worktree: str | None = None
+    common_dir: str | None = None
+
+
+def home(db: sqlite3.Connection, session: int) -> Home:
+    row = db.execute(
+        "SELECT cwd, branch, worktree, common_dir FROM place WHERE session = ? ORDER BY id LIMIT 1", (session,)
+    ).fetchone()
+    return Home(*(value or None for value in row)) if row else Home()
+
+
+def by_uid(db: sqlite3.Connection, uid: bytes) -> list[Card]:
+    return _of(db, "s.uid = ?", uid)
+
+
+def by_native(db: sqlite3.Connection, native: str) -> list[Card]:
+    """Sessions with this own id: several harnesses may use one."""
+    return _of(db, "s.native = ?", native)
+
+
+def beginning(db: sqlite3.Connection, text: str) -> list[Card]:
+    """Up to ten sessions whose own id begins so."""
+    return _of(db, "substr(s.native, 1, length(?1)) = ?1", text)
+
+
+def _of(db: sqlite3.Connection, clause: str, value: str | bytes) -> list[Card]:
+    rows = db.execute(f"SELECT {_CARD} FROM session s WHERE {clause} AND s.event_count > 0 LIMIT 10", (value,))
+    return [Card(*row) for row in rows]
 
 
 def transcripts(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, str]:
