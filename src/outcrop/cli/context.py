@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outcrop import config
 from outcrop.config import Config
 from outcrop.contracts.catalog import Catalog, Resume
-from outcrop.contracts.mcp_v1.envelope import Context
 from outcrop.errors import OutcropError
 from outcrop.harnesses import REGISTRY, Environment, all_agents, all_sources, load
 from outcrop.store import Rooted, Store, open_store
 from outcrop.store.embedded.read import EmbeddedStore
 
+if TYPE_CHECKING:
+    from outcrop.contracts.mcp_v1.envelope import Context
+
 
 def build(deadline: float | None = None, settings: Config | None = None, project_only: bool = False) -> Context:
     """`deadline` is on the clock of `time.monotonic`. Raises ConfigError; a store that is missing is no error here."""
+    from outcrop.contracts.mcp_v1.envelope import Context
+
     settings = settings or load_config()
     store = open_store(settings.home)
     return Context(

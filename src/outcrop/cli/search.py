@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from outcrop.cli import context, output
-from outcrop.cli.sessions import bound
+from outcrop.cli.bounds import bound
 from outcrop.contracts.vault import service
 from outcrop.contracts.vault.exposure import Transport
 from outcrop.contracts.vault.hosts import LOCAL, parse_host

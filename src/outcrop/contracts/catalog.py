@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 
-@dataclass(slots=True, frozen=True)
-class Resume:
+class Resume(NamedTuple):
     """The command that takes a session up again: program and arguments, and variables beside its environment."""
 
     argv: Sequence[str]
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 VERSION = 1
 """The first byte. Below 4, it also makes every cursor begin with an A: on a command line none looks like an option."""
@@ -26,8 +25,7 @@ def write(kind: str, content: list[Any], epoch: str) -> str:
     return urlsafe_b64encode(bytes([VERSION]) + _checksum(body, epoch) + body).decode().rstrip("=")
 
 
-@dataclass(slots=True, frozen=True)
-class Read:
+class Read(NamedTuple):
     """An intact cursor: who wrote it, and what it holds."""
 
     version: int
@@ -66,8 +64,7 @@ def _checksum(body: bytes, epoch: str) -> bytes:
     return blake2b(body, digest_size=_SUM, key=epoch.encode("utf-8", "replace")[:64]).digest()
 
 
-@dataclass(slots=True, frozen=True)
-class PageCursor:
+class PageCursor(NamedTuple):
     """The next page of a session search: `offset` hits into the answer to the query with this `key`, as it was in a
     generation of the text index and a revision of what pages show of the rows (ruling 46)."""
 

@@ -6,16 +6,16 @@ original inside the asked scope, else the oldest copy ("Copies" of the rulings).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from outcrop import calls
 from outcrop.errors import Cancelled
-from outcrop.model import Content, EventRow, EventType
+from outcrop.model import EventType
 from outcrop.search import hashes, rank, repair
 from outcrop.search import query as queries
 from outcrop.search.query import Builder, Parsed, Scope
 from outcrop.search.snippet import snippet
+from outcrop.search.texts import searched_text, stands_in
 from outcrop.search.views import looked_at
 from outcrop.store import Found, Snapshot, Store
 from outcrop.store.embedded import analysis
@@ -248,15 +248,3 @@ class _Search:
 
 def _partial(covered: float | None) -> list[str]:
     return [] if covered is None else [f"coverage_partial: {covered:.0%} of the history is searchable so far"]
-
-
-def searched_text(event: EventRow, content: Content) -> str:
-    """The text that was searched."""
-    if event.type is EventType.TOOL_CALL:
-        return calls.searchable_call(event.tool, content.arguments)
-    return content.text
-
-
-def stands_in(phrase: Sequence[str], terms: Sequence[str]) -> bool:
-    """Whether the tokens stand side by side, in this order, among the terms of a text."""
-    return f" {' '.join(phrase)} " in f" {' '.join(terms)} "

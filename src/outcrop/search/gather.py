@@ -8,8 +8,8 @@ sessions, and on its rows where they leave many.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from tantivy import DocAddress, Query, Searcher, SearchResult
 
@@ -24,8 +24,7 @@ FEW = 2_000
 """Sessions that a query can name."""
 
 
-@dataclass(slots=True, frozen=True)
-class Row:
+class Row(NamedTuple):
     """A message that matches. `score` is the engine's; `id` names the event as it was at `rev`."""
 
     id: int
@@ -34,8 +33,7 @@ class Row:
     rev: int
 
 
-@dataclass(slots=True, frozen=True)
-class Gathered:
+class Gathered(NamedTuple):
     """The best message of each session, by session, best first. `complete`: there are no others.
 
     `estimate`: how many sessions may match, judged by how the rows that were seen are spread over sessions.
@@ -46,8 +44,7 @@ class Gathered:
     estimate: float
 
 
-@dataclass(slots=True, frozen=True)
-class Gatherer:
+class Gatherer(NamedTuple):
     """Looks for sessions in one state of the index.
 
     `only`: the sessions that filters leave, None for all. `admits` tells which of some sessions are searched at all.

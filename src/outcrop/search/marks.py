@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from outcrop.search.snippet import fold
 from outcrop.store.embedded import analysis
@@ -27,16 +26,19 @@ _WORD = re.compile(r"\S+")
 _BLANKS = re.compile(r"\s+")
 
 
-@dataclass(slots=True, frozen=True)
 class Looked:
     """What was looked for: exact words, stems, pieces of names or of scripts without spaces, and whether the words
     were found as one phrase."""
 
-    words: tuple[str, ...] = ()
-    stems: frozenset[str] = frozenset()
-    pieces: tuple[str, ...] = ()
-    phrase: bool = False
-    _patterns: list[tuple[re.Pattern[str], bool]] = field(default_factory=list, compare=False, repr=False)
+    def __init__(
+        self,
+        words: tuple[str, ...] = (),
+        stems: frozenset[str] = frozenset(),
+        pieces: tuple[str, ...] = (),
+        phrase: bool = False,
+    ) -> None:
+        self.words, self.stems, self.pieces, self.phrase = words, stems, pieces, phrase
+        self._patterns: list[tuple[re.Pattern[str], bool]] = []
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the text holds it, in order: words that stand alone before pieces of words."""

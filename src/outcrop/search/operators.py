@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 NOWHERE = "unknown location"
 """The folder of a session that recorded none."""
@@ -18,8 +18,7 @@ _BARE = re.compile(r"\S+")
 _QUOTES = "\"'"
 
 
-@dataclass(slots=True, frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """`text` is the query without operators and quotation marks; `quoted` the spans that were quoted.
 
     `repo` and `path` hold folded values; a session must satisfy every one of them.

@@ -6,7 +6,7 @@ Sections 1.2 to 1.5 of the behaviour that ruling 43 names. Lengths count Unicode
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from outcrop.search import operators
 from outcrop.search import query as queries
@@ -30,8 +30,7 @@ _LITERAL = re.compile(
 """What code looks like: names, paths, tickets, calls, flags, errors."""
 
 
-@dataclass(slots=True, frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """`terms` are searched as they stand, in order; `literal`: first as one phrase, then all in one message.
 
     `cut`: the query had more than is searched.
@@ -57,7 +56,7 @@ class Plan:
 
     def instead(self, terms: tuple[str, ...]) -> Plan:
         """The same plan over other words: it stays as literal as it was typed."""
-        return replace(self, terms=terms, units=_units(" ".join(terms)))
+        return self._replace(terms=terms, units=_units(" ".join(terms)))
 
 
 def make(query: str) -> tuple[Asked, Plan]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tantivy import Searcher
 
@@ -41,8 +41,7 @@ _LOOSE_FORMS = 4
 _SHORTEST_PREFIX = 3
 
 
-@dataclass(slots=True, frozen=True)
-class Speller:
+class Speller(NamedTuple):
     """Spells words as one scope of one state of the index does. `check` raises once nobody waits any more."""
 
     searcher: Searcher

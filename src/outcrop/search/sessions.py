@@ -10,10 +10,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from math import log
+from typing import NamedTuple
 
 from tantivy import Query
 
@@ -23,7 +23,6 @@ from outcrop.search import cursor as cursors
 from outcrop.search import operators, plan, rank
 from outcrop.search.columns import ALL, CONVERSATION, Columns
 from outcrop.search.cursor import PageCursor
-from outcrop.search.events import searched_text, stands_in
 from outcrop.search.forks import folded
 from outcrop.search.gather import Gatherer, Row
 from outcrop.search.marks import Looked, marked
@@ -31,6 +30,7 @@ from outcrop.search.places import Folders
 from outcrop.search.plan import Plan
 from outcrop.search.query import any_of
 from outcrop.search.respell import Speller
+from outcrop.search.texts import searched_text, stands_in
 from outcrop.search.views import looked_at
 from outcrop.store import Snapshot, Store
 from outcrop.store.embedded import analysis, cards
@@ -56,8 +56,7 @@ _PHRASES_READ = 48
 _ROLES = {EventType.USER_INPUT: "user", EventType.ASSISTANT_RESPONSE: "assistant"}
 
 
-@dataclass(slots=True, frozen=True)
-class SessionSearch:
+class SessionSearch(NamedTuple):
     """What to look for. `harnesses` holds (harness, source or None) pairs; `since` UTC ms; `paths` None: anywhere.
 
     `agents` are the tags that the pairs came from: they alone go into the cursor's key.
@@ -90,8 +89,7 @@ class Route(StrEnum):
     LOOSE = "loose"
 
 
-@dataclass(slots=True, frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """The message that tells why a session was found. `time` in UTC ms; None: not recorded."""
 
     role: str
@@ -100,8 +98,7 @@ class Shown:
     cut: bool
 
 
-@dataclass(slots=True, frozen=True)
-class SessionHit:
+class SessionHit(NamedTuple):
     """`evidence` None: found by operators or by its title alone."""
 
     card: Card
@@ -111,8 +108,7 @@ class SessionHit:
     evidence: Shown | None
 
 
-@dataclass(slots=True, frozen=True)
-class SessionPage:
+class SessionPage(NamedTuple):
     """Hits in their total order. `candidates`: sessions that match may be missing; `cut`: part of the query was not
     searched. `repaired`: the words that were searched, where they are not those that were typed."""
 
@@ -126,8 +122,7 @@ class SessionPage:
     milliseconds: float = 0.0
 
 
-@dataclass(slots=True, frozen=True)
-class Refused:
+class Refused(NamedTuple):
     """A cursor that does not go on. `generation`: of now, where the cursor was good once; `expected`: the cursor's,
     where that is what changed (ruling 46)."""
 
@@ -145,7 +140,7 @@ def search_sessions(
         found = _Search(snapshot, view, db, query, cancelled).answer()
         if isinstance(found, Refused):
             return found
-        return replace(found, milliseconds=(time.perf_counter() - started) * 1000)
+        return found._replace(milliseconds=(time.perf_counter() - started) * 1000)
 
     return looked_at(store, answer, lambda snapshot: _nothing(query), cancelled)
 
@@ -155,8 +150,7 @@ def _nothing(query: SessionSearch) -> SessionPage | Refused:
     return SessionPage([], None, 0) if query.cursor is None else Refused()
 
 
-@dataclass(slots=True, frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """A session that a rung keeps. `row` None: its title matches, no message of it."""
 
     card: Card
@@ -164,16 +158,14 @@ class _Found:
     row: Row | None
 
 
-@dataclass(slots=True, frozen=True)
-class _Kept:
+class _Kept(NamedTuple):
     """What a rung keeps. `complete`: nothing else matches."""
 
     found: list[_Found]
     complete: bool
 
 
-@dataclass(slots=True, frozen=True)
-class _Rung:
+class _Rung(NamedTuple):
     """What messages and whole sessions must match. `beside`: tool text in which the terms must stand side by side."""
 
     route: Route
@@ -301,7 +293,7 @@ class _Search:
                     return rung, first
                 return rung, [*first, *self._others(first, self._keep(gatherer, rung, MOST_SESSIONS).found)]
         assert rung is not None, "there always is an `or`"
-        return (rung if rung.route is not Route.LOOSE else replace(rung, route=Route.OR, plan=self._plan)), []
+        return (rung if rung.route is not Route.LOOSE else rung._replace(route=Route.OR, plan=self._plan)), []
 
     def _others(self, first: list[_Found], every: list[_Found]) -> list[_Found]:
         """What follows the first sessions; no page depends on how long the one before it was."""

@@ -6,7 +6,6 @@ never by what a request says (ruling 49).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 
 from outcrop.contracts.vault.response import PRESENT, DegradedRoot, Hit, Response, Results, Source, Status
@@ -27,17 +26,17 @@ def redact_for_transport(hit: Hit, transport: Transport) -> Hit:
     """A hit without what its receiver has no use for or may not know; the hit itself is left as it is."""
     source = Source(hit.source.presence) if transport is Transport.RELAY else hit.source
     keeps = transport is not Transport.RELAY and source.presence == PRESENT
-    return replace(hit, source=source, resume_command=hit.resume_command if keeps else None)
+    return hit._replace(source=source, resume_command=hit.resume_command if keeps else None)
 
 
 def redact_response(response: Response, transport: Transport) -> Response:
     if not isinstance(response, Results):
         return response
-    return replace(response, hits=tuple(redact_for_transport(hit, transport) for hit in response.hits))
+    return response._replace(hits=tuple(redact_for_transport(hit, transport) for hit in response.hits))
 
 
 def redact_status(status: Status, transport: Transport) -> Status:
     """Roots and reasons can both hold paths: a paired client learns how many there are, no more."""
     if transport is not Transport.RELAY:
         return status
-    return replace(status, degraded_roots=tuple(DegradedRoot(WITHHELD_REASON) for _ in status.degraded_roots))
+    return status._replace(degraded_roots=tuple(DegradedRoot(WITHHELD_REASON) for _ in status.degraded_roots))

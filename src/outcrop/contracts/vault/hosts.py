@@ -7,9 +7,8 @@ request to other hosts, and nothing falls back to this machine.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import quote, unquote_to_bytes
+from typing import NamedTuple
 
 from outcrop.errors import InvalidRequest
 
@@ -22,8 +21,7 @@ class HostKind(StrEnum):
     RUNTIME = "runtime"
 
 
-@dataclass(slots=True, frozen=True)
-class Host:
+class Host(NamedTuple):
     """`name`: the target or the environment, decoded; empty for this machine."""
 
     kind: HostKind
@@ -31,6 +29,8 @@ class Host:
 
     @property
     def id(self) -> str:
+        from urllib.parse import quote
+
         return str(self.kind) if self.kind is HostKind.LOCAL else f"{self.kind}:{quote(self.name, safe='')}"
 
 
@@ -44,6 +44,8 @@ def parse_host(text: str | None) -> Host:
     trimmed = text.strip()
     if trimmed == HostKind.LOCAL:
         return LOCAL
+    from urllib.parse import unquote_to_bytes
+
     kind, colon, encoded = trimmed.partition(":")
     if not colon or kind not in (HostKind.SSH, HostKind.RUNTIME):
         raise _invalid(text)

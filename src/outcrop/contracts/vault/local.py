@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from outcrop.contracts.catalog import Catalog
-from outcrop.contracts.mcp_v1.shapes import timestamp
+from outcrop.contracts.moments import timestamp
 from outcrop.contracts.vault.request import Request
 from outcrop.contracts.vault.response import (
     DISABLED,

@@ -7,10 +7,9 @@ whatever a request claims about where it comes from. What is known must have its
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from outcrop.contracts.mcp_v1.arguments import instant
+from outcrop.contracts.moments import instant
 from outcrop.errors import InvalidRequest
 from outcrop.search.columns import ALL, SCOPES
 from outcrop.search.sessions import RELEVANCE, SORTS
@@ -23,8 +22,7 @@ MOST_PATHS = 64
 LONGEST_PATH = 4096
 
 
-@dataclass(slots=True, frozen=True)
-class Filters:
+class Filters(NamedTuple):
     """Empty `agents` and `paths`: no restriction. `since` as given, `since_ms` the instant that it names."""
 
     agents: tuple[str, ...] = ()
@@ -34,8 +32,7 @@ class Filters:
     sort: str = RELEVANCE
 
 
-@dataclass(slots=True, frozen=True)
-class Request:
+class Request(NamedTuple):
     """A checked request with its defaults; `limit` is from 1 to 100."""
 
     query: str

@@ -7,8 +7,7 @@ an InvalidResponse. A resume command beside a source that is not present is impo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from outcrop.errors import OutcropError
 
@@ -24,15 +23,13 @@ class InvalidResponse(OutcropError):
     """Another process answered what the contract does not allow."""
 
 
-@dataclass(slots=True, frozen=True)
-class Source:
+class Source(NamedTuple):
     presence: str
     file_path: str | None = None
     codex_home: str | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """`snippet` marks what matched with `[[` and `]]`; `timestamp` RFC 3339 or None."""
 
     snippet: str
@@ -40,8 +37,7 @@ class Evidence:
     timestamp: str | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class Hit:
+class Hit(NamedTuple):
     agent: str
     session_id: str
     title: str
@@ -70,8 +66,7 @@ class Hit:
         return told
 
 
-@dataclass(slots=True, frozen=True)
-class Truncated:
+class Truncated(NamedTuple):
     """`snippets` counts hits whose evidence was cut; the others tell that something was."""
 
     candidates: bool = False
@@ -80,8 +75,7 @@ class Truncated:
     freshness: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class Debug:
+class Debug(NamedTuple):
     route: str
     scope: str
     repaired_terms: tuple[str, ...] | None = None
@@ -95,8 +89,7 @@ class Debug:
         }
 
 
-@dataclass(slots=True, frozen=True)
-class Results:
+class Results(NamedTuple):
     """`cursor` None: this is the last page."""
 
     hits: tuple[Hit, ...]
@@ -124,8 +117,7 @@ class Results:
         return told if self.debug is None else {**told, "debug": self.debug.wire()}
 
 
-@dataclass(slots=True, frozen=True)
-class StaleCursor:
+class StaleCursor(NamedTuple):
     generation: int
     expected_generation: int | None = None
 
@@ -135,14 +127,12 @@ class StaleCursor:
         return told
 
 
-@dataclass(slots=True, frozen=True)
-class MalformedCursor:
+class MalformedCursor(NamedTuple):
     def wire(self) -> dict[str, Any]:
         return {"kind": "malformed-cursor"}
 
 
-@dataclass(slots=True, frozen=True)
-class Unavailable:
+class Unavailable(NamedTuple):
     """Search cannot be had: a value, not an error (ruling 48)."""
 
     reason: str
@@ -154,16 +144,14 @@ class Unavailable:
 Response = Results | StaleCursor | MalformedCursor | Unavailable
 
 
-@dataclass(slots=True, frozen=True)
-class DegradedRoot:
+class DegradedRoot(NamedTuple):
     """A place that could not be looked through; `root` None: withheld."""
 
     reason: str
     root: str | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class Status:
+class Status(NamedTuple):
     """The indexer's observations. Times in ms since the epoch. The defaults stand for an absent service."""
 
     enabled: bool = False
@@ -171,7 +159,7 @@ class Status:
     files_indexed: int = 0
     files_due: int = 0
     files_failed: int = 0
-    degraded_roots: tuple[DegradedRoot, ...] = field(default=())
+    degraded_roots: tuple[DegradedRoot, ...] = ()
     last_reconcile_at: int | None = None
     last_sweep_completed_at: int | None = None
     generation: int = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any, Protocol
 
 from outcrop.contracts.vault.exposure import Transport, redact_response, redact_status
@@ -59,8 +58,8 @@ def search_sessions(params: Any, agents: Collection[str], transport: Transport) 
     late = request.freshness == WAIT and not _current(service)
     response = parse_response(service.search(request).wire())
     if isinstance(response, Results):
-        cut = replace(response.truncated, freshness=response.truncated.freshness or late)
-        response = replace(response, truncated=cut, debug=response.debug if request.debug else None)
+        cut = response.truncated._replace(freshness=response.truncated.freshness or late)
+        response = response._replace(truncated=cut, debug=response.debug if request.debug else None)
     return redact_response(response, transport)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from outcrop.model import Relation
 from outcrop.store.embedded import state
@@ -20,8 +20,7 @@ _CARD = "s.id, s.uid, s.harness, s.source, s.native, s.title, s.first_prompt, s.
 _AT_ONCE = 500
 
 
-@dataclass(slots=True, frozen=True)
-class Card:
+class Card(NamedTuple):
     """A session as a list shows and orders it. `updated` in UTC ms; `opening`: see `text_rows`."""
 
     id: int
@@ -45,16 +44,14 @@ class Presence(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(slots=True, frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a session was read from. `path` None: no file is recorded."""
 
     presence: Presence
     path: str | None
 
 
-@dataclass(slots=True, frozen=True)
-class Where:
+class Where(NamedTuple):
     """Where a session ran: the directory that it started in and the branch that it was on last, where recorded."""
 
     cwd: str | None
@@ -148,8 +145,7 @@ def _origin(path: str, missing: int, problem: str | None, degraded: Sequence[str
     return Origin(Presence.UNVERIFIABLE if unsure else Presence.PRESENT, path)
 
 
-@dataclass(slots=True, frozen=True)
-class Home:
+class Home(NamedTuple):
     """Where a session started. `worktree` and `common_dir` as Git knew them when it was read."""
 
     cwd: str | None = None

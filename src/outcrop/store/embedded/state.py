@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(slots=True, frozen=True)
-class State:
+class State(NamedTuple):
     """Counts of files; roots that could not be looked through, as (root, reason); UTC ms of the last whole pass."""
 
     indexed: int
