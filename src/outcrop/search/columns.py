@@ -63,12 +63,13 @@ class Columns:
             ways.append(every(any_of(self._in(field, token) for field in fields) for token in different))
         return any_of(ways)
 
-    def either(self, plan: Plan) -> Query:
-        """Any word of the plan, its stem, a name or a part of one."""
+    def either(self, plan: Plan, stems: bool = True) -> Query:
+        """Any word of the plan, a name or a part of one; with `stems` other forms of its words too."""
         ways: list[Query] = []
         for word in plan.alternatives:
             ways += self._anywhere(word)
-            ways.append(_boost(term("stem", stem_of(word)), STEM_WEIGHT))
+            if stems:
+                ways.append(_boost(term("stem", stem_of(word)), STEM_WEIGHT))
         for unit in plan.units:
             ways += self._names(unit)
         return any_of(ways)
@@ -106,8 +107,9 @@ class Columns:
         """
         dense = analysis.is_dense(unit.typed)
         fields = ("ident",) if self.talk else self.names
-        if unit.name is not None and (not self.talk or dense or unit.word is not None or not unit.parts):
-            yield from (_boost(term(field, unit.name), NAMES_WEIGHT) for field in fields)
+        name = unit.word if dense else unit.name
+        if name is not None and (not self.talk or dense or unit.word is not None or not unit.parts):
+            yield from (_boost(term(field, name), NAMES_WEIGHT) for field in fields)
         if dense and len(unit.parts) > 1:
             for field in fields:
                 yield every(term(field, part) for part in unit.parts)

@@ -37,7 +37,8 @@ class Looked:
         pieces: tuple[str, ...] = (),
         phrase: bool = False,
     ) -> None:
-        self.words, self.stems, self.pieces, self.phrase = words, stems, pieces, phrase
+        self.words, self.stems, self.pieces = tuple(map(fold, words)), stems, tuple(map(fold, pieces))
+        self.phrase = phrase
         self._patterns: list[tuple[re.Pattern[str], bool]] = []
 
     def spans(self, text: str) -> list[tuple[int, int]]:

@@ -36,6 +36,7 @@ _MOST_ROWS = 64
 _MOST_TERMS = 1000
 _MANY = 1000
 """Documents that hold a word, counted with those erased since the last merge: so many are never all erased."""
+_EVERYWHERE = ("user", "assistant", "tool", "tool_more", "reasoning", "other")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LOOSE_FORMS = 4
 _SHORTEST_PREFIX = 3
@@ -53,12 +54,21 @@ class Speller(NamedTuple):
         instead = {word: self._nearest(word) for word in dict.fromkeys(terms) if self._dead(word)}
         return tuple(instead.get(word) or word for word in terms)
 
+    def lives(self, terms: tuple[str, ...]) -> bool:
+        """Whether anything in the scope holds one of the terms, or may, because such a word is never spelt anew."""
+        return not all(self._dead(word) for word in terms)
+
     def loosened(self, terms: tuple[str, ...]) -> tuple[str, ...]:
-        """The terms, those that nothing holds replaced by words that begin with them or differ in one letter."""
+        """The terms, those that nothing holds replaced by words that begin with them or differ in one letter.
+
+        A word that stands anywhere outside the scope is no mistake: it is left alone.
+        """
         found: dict[str, None] = {}
         for word in dict.fromkeys(terms):
-            forms = self._loose(word) if self._dead(word, _SHORTEST_PREFIX) else []
-            found.update(dict.fromkeys(forms or [word]))
+            wrong = self._dead(word, _SHORTEST_PREFIX) and not any(
+                self.searcher.doc_freq(field, word) for field in _EVERYWHERE
+            )
+            found.update(dict.fromkeys((self._loose(word) if wrong else []) or [word]))
         return tuple(found)
 
     def _dead(self, word: str, shortest: int = SHORTEST) -> bool:

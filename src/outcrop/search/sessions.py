@@ -308,11 +308,10 @@ class _Search:
         repaired = asked if terms == asked.terms else asked.instead(terms)
         if repaired is not asked:
             yield from self._strict(repaired, Route.TYPO_PHRASE, Route.TYPO_AND)
-        yield self._loosely(Route.OR if repaired is asked else Route.TYPO_OR, repaired)
-        if len(asked.terms) <= _MOST_LOOSE:
-            terms = speller.loosened(repaired.terms)
-            if terms != repaired.terms:
-                yield self._loosely(Route.LOOSE, asked.instead(terms))
+        living = speller.lives(repaired.terms)
+        yield self._loosely(Route.OR if repaired is asked else Route.TYPO_OR, repaired, living)
+        if not living and len(asked.terms) <= _MOST_LOOSE:
+            yield self._loosely(Route.LOOSE, asked.instead(speller.loosened(asked.terms)), stems=True)
 
     def _strict(self, asked: Plan, phrase: Route, every: Route) -> Iterator[_Rung]:
         """The rungs of a literal query."""
@@ -323,8 +322,8 @@ class _Search:
             if len(terms) > 1:
                 yield _Rung(every, asked, columns.together(terms), columns.whole_together(terms))
 
-    def _loosely(self, route: Route, asked: Plan) -> _Rung:
-        return _Rung(route, asked, self._columns.either(asked), self._columns.whole_either(asked))
+    def _loosely(self, route: Route, asked: Plan, stems: bool) -> _Rung:
+        return _Rung(route, asked, self._columns.either(asked, stems), self._columns.whole_either(asked))
 
     # One rung
 
