@@ -29,7 +29,7 @@ sys.exit(code)
 
 def modules_after(*arguments: str, home: Path) -> set[str]:
     """What a process has imported when the command is done, beyond what the interpreter itself brings."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(SOURCE)}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(SOURCE), "OUTCROP_AUTO_INDEX": "0"}
     command = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, encoding="utf-8")
     return set(done.stderr.splitlines()[-1].split())
@@ -49,7 +49,7 @@ def test_settings_alone_import_no_toml_and_no_library(tmp_path: Path) -> None:
     program = PROGRAM.replace("from outcrop.cli import main", "from outcrop.config import load").replace(
         "main()", "load()"
     )
-    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(SOURCE)}
+    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(SOURCE), "OUTCROP_AUTO_INDEX": "0"}
     done = subprocess.run(
         [sys.executable, "-c", program.replace("sys.exit(code)", "")],
         env=environment,

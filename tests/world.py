@@ -24,6 +24,7 @@ from transcripts import DAY, Claude, Codex, at, milliseconds, say, think, use
 
 __all__ = ["DAY", "Claude", "Codex", "Places", "Run", "World", "at", "milliseconds", "say", "think", "use"]
 
+AUTO_VARIABLE = "OUTCROP_AUTO_INDEX"
 SOURCE = Path(__file__).parent.parent / "src"
 FORKER = Path(__file__).parent / "forker.py"
 WHOLE_DAY = {"start_datetime": f"{DAY}T00:00:00Z", "end_datetime": "2026-05-02T00:00:00Z"}
@@ -306,6 +307,8 @@ class World:
     """Where tool calls go in: `mcp`, one server that stays, or `call`, one `outcrop call` process each."""
     launch: Path | None = None
     """Where its processes are started; None: the home."""
+    follows: bool = False
+    """Whether its processes may start an indexer in the background."""
     _processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     _schemas: dict[str, Any] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
@@ -320,7 +323,8 @@ class World:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"HOME": str(self.home), "OUTCROP_HOME": str(self.store), "PYTHONPATH": str(SOURCE)}
+        environment = {"HOME": str(self.home), "OUTCROP_HOME": str(self.store), "PYTHONPATH": str(SOURCE)}
+        return environment if self.follows else {**environment, AUTO_VARIABLE: "0"}
 
     def write(self, *letters: str) -> None:
         """Write the session files of these letters, all of them by default."""

@@ -39,6 +39,7 @@ SETTINGS: dict[str, dict[str, Setting]] = {
 SOURCE_SETTINGS: dict[str, Setting] = {"enabled": Setting(bool, True), "roots": Setting(list, None)}
 """Keys of a `[sources.<name>]` section."""
 
+AUTO_VARIABLE = "OUTCROP_AUTO_INDEX"
 SOURCES = "sources"
 _WORDS = {bool: "true or false", int: "a whole number", str: "a text", list: "a list of texts", dict: "a section"}
 
@@ -78,9 +79,7 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
     surroundings = surroundings or HERE
     file = config_file(surroundings)
     home = data_home(surroundings)
-    written = _read(file)
-    if written is None:
-        return Config(home, file)
+    written = _read(file) or {}
     check = _Check(file, surroundings, None if known_sources is None else tuple(known_sources))
     known = [*SETTINGS, SOURCES]
     for name, value in written.items():
@@ -91,7 +90,7 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
     return Config(
         home,
         file,
-        auto_index=index["auto"],
+        auto_index=_auto(surroundings, index["auto"]),
         redaction=redaction["enabled"],
         search=search["enabled"],
         max_results=mcp["max_results"],
@@ -99,6 +98,16 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
         queue=mcp["queue"],
         sources=check.sources(written.get(SOURCES, {})),
     )
+
+
+def _auto(surroundings: Surroundings, configured: bool) -> bool:
+    """Whether an indexer is started where none runs; the environment has the last word, for containers and tests."""
+    text = surroundings.variables.get(AUTO_VARIABLE)
+    if not text:
+        return configured
+    if text not in ("0", "1"):
+        raise ConfigError(f"{AUTO_VARIABLE} must be 0 or 1 (got {text!r})")
+    return text == "1"
 
 
 def _read(file: Path) -> dict[str, Any] | None:

@@ -29,7 +29,8 @@ class Client:
         argv: list[str] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        environment = {"HOME": str(home), "OUTCROP_HOME": str(store or home / "store"), "PATH": os.environ["PATH"]}
+        environment = {"HOME": str(home), "OUTCROP_HOME": str(store or home / "store"), "PATH": os.environ["PATH"],
+                       "OUTCROP_AUTO_INDEX": "0"}  # fmt: skip
         if "PYTHONPATH" in os.environ:
             environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
         if fault is not None:

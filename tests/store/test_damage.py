@@ -174,7 +174,12 @@ def test_a_home_that_is_no_text_is_refused_before_anything_is_read(tmp_path: Pat
     folder = os.fsencode(tmp_path) + b"/o\xff"
     done = subprocess.run(
         [sys.executable, "-m", "outcrop", *argv],
-        env={b"HOME": os.fsencode(tmp_path), b"OUTCROP_HOME": folder, b"PYTHONPATH": os.fsencode(SOURCE)},
+        env={
+            b"HOME": os.fsencode(tmp_path),
+            b"OUTCROP_HOME": folder,
+            b"PYTHONPATH": os.fsencode(SOURCE),
+            b"OUTCROP_AUTO_INDEX": b"0",
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -412,7 +412,7 @@ def test_trap_a_merge_that_a_kill_left_undone_swallows_no_deletion(tmp_path: Pat
         history = History(tmp_path / str(attempt))
         changed = 0
         for session in range(7):
-            changed = history.add(f"s{session}", [user("lamp", session * 100 + at) for at in range(20 - session)])[0]
+            changed = history.add(f"s{session}", [user("lamp", session * 100 + at) for at in range(40 - session)])[0]
             history.drain()
             history.writer.close()
         history.add("last", [user("gull", 1000)])
@@ -422,10 +422,10 @@ def test_trap_a_merge_that_a_kill_left_undone_swallows_no_deletion(tmp_path: Pat
         history.change(changed, "harbour")
         history.drain()
         assert len(search(history.home, "harbour").hits) == 1
-        assert changed not in [hit.found.event.id for hit in search(history.home, "lamp", limit=200).hits]
+        assert changed not in [hit.found.event.id for hit in search(history.home, "lamp", limit=400).hits]
         view = TextReader(history.home).view(history.db)
         assert view is not None
-        assert view.searcher.num_docs == 129  # 120 events, 8 whole sessions, the marker
+        assert view.searcher.num_docs == 269  # 260 events, 8 whole sessions, the marker
         history.close()
         if unmerged:
             return

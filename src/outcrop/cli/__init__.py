@@ -17,6 +17,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "index": ("outcrop.cli.index", "read what is new in the agents' session files"),
     "search": ("outcrop.cli.search", "find sessions, each with what matched and how to resume it"),
     "resume": ("outcrop.cli.resume", "go on with a session where it ran"),
+    "watch": ("outcrop.cli.watch", "stay and follow the agents' session files"),
     "events": ("outcrop.cli.events", "search for prompts, answers and other events"),
     "open": ("outcrop.cli.open", "show a session, a turn or an event"),
     "sessions": ("outcrop.cli.sessions", "list the sessions of a time range"),

@@ -40,11 +40,13 @@ def store(settings: Config) -> EmbeddedStore:
     return EmbeddedStore(settings.home)
 
 
-def reconcile(settings: Config) -> None:
-    """Read what is new, in this process."""
-    from outcrop.ingest.pipeline import index
+def attended(deadline: float | None = None) -> Context:
+    """As `build`, for a command that reads: before, it sees to it that the index is followed up."""
+    from outcrop.cli import jobs
 
-    index(settings)
+    settings = load_config()
+    jobs.attend(settings)
+    return build(deadline, settings)
 
 
 def load_config() -> Config:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outcrop.cli import output
 from outcrop.errors import EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from outcrop.config import Config
+    from outcrop.ingest.pipeline import Progress, Summary
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -19,13 +23,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from outcrop.cli.context import load_config
     from outcrop.harnesses import all_sources
-    from outcrop.ingest.pipeline import index
 
     config = load_config()
     if args.source is not None and args.source not in all_sources():
         raise ConfigError(f"unknown source: {args.source} (known: {', '.join(all_sources())})")
     with _Bar() as bar:
-        summary = index(config, full=args.full, source=args.source, progress=bar.tell)
+        summary = _indexed(config, args, bar.tell)
     if args.json:
         output.json_line(
             {
@@ -53,6 +56,19 @@ def run(args: Namespace) -> int:
             f" ({summary.bytes / 1e6:.1f} MB in {summary.seconds:.1f} s)"
         )
     return EXIT_OK
+
+
+def _indexed(config: Config, args: Namespace, progress: Progress) -> Summary:
+    """Have the indexer do it, or where none runs this process."""
+    from outcrop.cli import jobs
+    from outcrop.ingest.pipeline import Summary, index
+
+    told = jobs.handed(config, "reconcile", {"sweep": True, "full": args.full, "source": args.source}, progress)
+    if told is None:
+        return index(config, full=args.full, source=args.source, progress=progress)
+    summary = Summary(**told)
+    summary.problems = [(path, reason) for path, reason in told["problems"]]
+    return summary
 
 
 def _number(value: int) -> str:

@@ -12,25 +12,27 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from outcrop.cli import jobs
     from outcrop.cli.context import load_config
+    from outcrop.harnesses import Environment
     from outcrop.ingest.lock import writer_lock
+    from outcrop.ingest.pipeline import Pipeline
     from outcrop.paths import keep_private
     from outcrop.store.embedded.database import database_path, engine_errors
-    from outcrop.store.embedded.text import TextWriter, rebuild
-    from outcrop.store.embedded.write import Writer
 
     config = load_config()
     if not database_path(config.home).exists():
         raise StoreMissing("nothing is indexed yet: run `outcrop index`")
-    keep_private()
-    with writer_lock(config.home), engine_errors():
-        writer = Writer(config.home)
-        text = TextWriter(config.home)
-        try:
-            rebuild(writer.db)
-            settled = text.drain(writer.db)
-        finally:
-            text.close()
-            writer.close()
+    told = jobs.handed(config, "rebuild", {})
+    if told is not None:
+        settled = told["settled"]
+    else:
+        keep_private()
+        with writer_lock(config.home), engine_errors():
+            pipeline = Pipeline(config, Environment.here())
+            try:
+                settled = pipeline.rebuild()
+            finally:
+                pipeline.close()
     print(f"{settled:,} documents indexed anew")
     return EXIT_OK

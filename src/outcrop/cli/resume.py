@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 
 from outcrop import ids
-from outcrop.cli import context, output
+from outcrop.cli import context, jobs, output
 from outcrop.contracts.catalog import Resume
 from outcrop.contracts.vault.resume import shell_line
 from outcrop.errors import EXIT_IO, EXIT_NOTHING, EXIT_OK, InvalidId, InvalidRequest
@@ -40,6 +40,7 @@ class _Session:
 
 def run(args: Namespace) -> int:
     settings = context.load_config()
+    jobs.attend(settings)
     store = context.store(settings)
     with store.snapshot():
         db = store.connection()

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from typing import Any
 
-from outcrop.cli import context, output
+from outcrop.cli import context, jobs, output
 from outcrop.cli.bounds import bound
 from outcrop.contracts.vault import service
 from outcrop.contracts.vault.exposure import Transport
@@ -61,9 +61,10 @@ def run(args: Namespace) -> int:
         raise InvalidRequest(f"no such host is known: {args.host}", "host")
     request = _request(args)
     settings = context.load_config()
+    jobs.attend(settings)
     store = context.store(settings)
     catalog = context.catalog(settings, store)
-    local = LocalService(store, catalog, lambda: context.reconcile(settings), settings.search)
+    local = LocalService(store, catalog, lambda: jobs.reconcile(settings), settings.search)
     service.set_session_search_service(local)
     response = service.search_sessions(request, catalog.agents, Transport.IPC)
     if args.json:

@@ -65,6 +65,18 @@ REGISTRY: dict[str, Entry] = {
 """Harness name → its entry. The module holds `HARNESS` and is imported on use: servers and commands must start fast."""
 
 
+VARIABLES = (
+    "AIDER_CHAT_HISTORY_FILE", "APPDATA", "CLAUDE_CONFIG_DIR", "CLAUDE_CONFIG_DIRS", "CLAWDBOT_STATE_DIR",
+    "CODEX_HOME", "COPILOT_HOME", "CRUSH_GLOBAL_DATA", "CURSOR_DATA_DIR", "FACTORY_HOME_OVERRIDE", "GEMINI_CLI_HOME",
+    "GOOSE_PATH_ROOT", "GROK_HOME", "HERMES_HOME", "KIMI_CODE_HOME", "KIMI_SHARE_DIR", "KIRO_HOME", "LOCALAPPDATA",
+    "NAC_HOME", "OMP_CODING_AGENT_DIR", "OPENCLAW_HOME", "OPENCLAW_STATE_DIR", "OPENCODE_DB",
+    "OPENHANDS_CONVERSATIONS_DIR", "OPENHANDS_PERSISTENCE_DIR", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
+    "PI_CONFIG_DIR", "PRIME_AGENT_CODING_AGENT_DIR", "PRIME_AGENT_CODING_AGENT_SESSION_DIR",
+    "PRIME_AGENT_SESSION_DIR", "QWEN_HOME", "QWEN_RUNTIME_DIR", "VSCODE_PORTABLE", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+)  # fmt: skip
+"""Environment variables that any harness looks at (a test holds this): what decides where sessions lie."""
+
+
 class Form(StrEnum):
     """How a file holds its records."""
 
@@ -92,6 +104,22 @@ class Environment:
     @classmethod
     def here(cls) -> Environment:
         return cls(Path.home(), os.environ, sys.platform)
+
+    def told(self) -> dict[str, Any]:
+        """What of it decides where sessions lie, as JSON, for a process in other surroundings."""
+        variables = {name: self.variables[name] for name in VARIABLES if self.variables.get(name)}
+        return {"home": str(self.home), "variables": variables}
+
+    @classmethod
+    def of(cls, told: Any) -> Environment:
+        """The surroundings that a process of this machine told of. Raises ValueError for anything else."""
+        if not isinstance(told, dict) or not isinstance(told.get("home"), str):
+            raise ValueError("surroundings are an object with a home")
+        variables = told.get("variables")
+        if not isinstance(variables, dict):
+            raise ValueError("variables must be an object")
+        known = {name: text for name in VARIABLES if isinstance(text := variables.get(name), str)}
+        return cls(Path(told["home"]), known, sys.platform)
 
 
 @dataclass(slots=True, frozen=True)
@@ -169,12 +197,20 @@ class Harness(Protocol):
     version: int
     """Adapter version, stepped when the same records give other events: what was read by an older one is re-read."""
 
+    folders: tuple[str, ...] = ()
+    """Folders of a root in which sessions are written, where it holds much besides."""
+
     def group(self, source: str) -> str:
         """Identity group of a source (ruling 21): the source itself, unless several hold the same sessions."""
         return source
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """Folders to look in by default, existing or not, obeying the harness's own environment variables."""
+
+    def watched(self, source: str, root: Path) -> list[Path]:
+        """Folders to be told of changes in, with all below: `folders`, or a root that holds sessions itself."""
+        below = [root / name for name in self.folders]
+        return below if below and (any(map(os.path.isdir, below)) or not root.is_dir()) else [root]
 
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
         """The files under a root. What cannot be listed goes to `unlisted`, or is raised as OSError for all of it."""

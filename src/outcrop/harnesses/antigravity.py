@@ -52,6 +52,7 @@ class Antigravity(Harness):
     agent = "antigravity"
     sources: tuple[str, ...] = (EDITOR, COMMAND_LINE)
     version = 1
+    folders = ("brain",)
 
     def group(self, source: str) -> str:
         return "antigravity"

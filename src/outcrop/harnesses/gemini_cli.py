@@ -30,6 +30,7 @@ class GeminiCli(Harness):
     agent = "gemini"
     sources: tuple[str, ...] = ("gemini-cli",)
     version = 1
+    folders = ("tmp",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The variable names what stands for the home folder."""

@@ -30,6 +30,7 @@ class OpenClaw(Harness):
     agent = "openclaw"
     sources: tuple[str, ...] = ("openclaw",)
     version = 1
+    folders = ("agents",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The folder of its state; without a variable also those of its earlier names."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from outcrop.config import Config
 from outcrop.harnesses import UNLISTED, Environment, Form, Harness, SourceFile, all_harnesses
@@ -35,23 +37,50 @@ class Discovery:
     degraded: list[tuple[str, Path, str]] = field(default_factory=list)
     refused: list[tuple[SourceFile, Harness, str]] = field(default_factory=list)
 
+    def take(self, other: Discovery, source: str | None) -> None:
+        """Hold from now on what `other` found, of one source or of all."""
+        for name in ("found", "roots", "degraded", "refused"):
+            kept = [] if source is None else [item for item in getattr(self, name) if _source_of(item) != source]
+            setattr(self, name, [*kept, *getattr(other, name)])
+
     def newest_first(self) -> list[Found]:
         return sorted(self.found, key=lambda found: (-found.stat.st_mtime_ns, found.file.path))
 
 
-def discover(config: Config, environment: Environment, only: str | None = None) -> Discovery:
-    """List all files of the enabled sources, or of the source `only`."""
+def discover(
+    config: Config, environment: Environment, only: str | None = None, also: Mapping[str, Sequence[str]] | None = None
+) -> Discovery:
+    """List all files of the enabled sources, or of the source `only`. `also`: more default roots, by source."""
     discovery = Discovery()
     for harness in all_harnesses():
         for source in harness.sources:
             settings = config.source(source)
             if not settings.enabled or only not in (None, source):
                 continue
-            roots = settings.roots if settings.roots is not None else harness.roots(source, environment)
-            # One folder may be named in several spellings.
-            for root in {os.path.realpath(root): Path(root) for root in reversed(roots)}.values():
+            for root in roots_of(harness, source, config, environment, also):
                 _list(discovery, harness, source, root)
     return discovery
+
+
+def roots_of(
+    harness: Harness,
+    source: str,
+    config: Config,
+    environment: Environment,
+    also: Mapping[str, Sequence[str]] | None = None,
+) -> list[Path]:
+    """The folders of a source, existing or not: those configured, else those of the surroundings and `also`."""
+    roots: Sequence[Path] | None = config.source(source).roots
+    if roots is None:
+        roots = [*harness.roots(source, environment), *(Path(root) for root in (also or {}).get(source, ()))]
+    # One folder may be named in several spellings.
+    return list({os.path.realpath(root): Path(root) for root in reversed(roots)}.values())
+
+
+def _source_of(item: Found | tuple[Any, ...]) -> str:
+    if isinstance(item, Found):
+        return item.file.source
+    return item[0].source if isinstance(item[0], SourceFile) else str(item[0])
 
 
 def reason_of(error: OSError) -> str:

@@ -6,25 +6,28 @@ the batch that it was in.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcrop.config import Config
 from outcrop.errors import OutcropError
-from outcrop.harnesses import Environment, Form
+from outcrop.harnesses import Environment, Form, SourceFile, load
 from outcrop.ingest import touching
 from outcrop.ingest.checkpoints import Verdict, judge, untouched
-from outcrop.ingest.containers import ContainerReading, is_session
+from outcrop.ingest.containers import SESSION, ContainerReading, is_session
 from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
 from outcrop.ingest.reading import FileReading, Tally
 from outcrop.paths import keep_private
+from outcrop.store.embedded import pack
 from outcrop.store.embedded.database import engine_errors
 from outcrop.store.embedded.write import FileRow, Writer
 
@@ -34,8 +37,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # tracebacks are for --debug
 
+RECENT_FILES = 12
+"""Newest files of each source that a short look takes in."""
 FIRST_FILES = 50
 """The newest files are searchable before all others are read."""
+URGENT_DOCUMENTS = 2_000
+SIGN_OF_LIFE_MS = 600_000
+BARE = "lists nothing where sessions were; it is looked at once more before that is believed"
 DRAIN_EVENTS = 50_000
 """Events between two commits of the text index while much is being read; they bring the conversations alone."""
 
@@ -52,6 +60,8 @@ class Summary:
     set_aside: int = 0
     seconds: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    """Files that were being read already."""
 
 
 Progress = Callable[[str, int, int, int], None]
@@ -68,66 +78,179 @@ def index(
     wait: float = WAIT_SECONDS,
 ) -> Summary:
     """Read all that is new. `full` opens every file, changed or not. Raises StoreBusy and the store's errors."""
-    started = time.monotonic()
     keep_private()
     with writer_lock(config.home, wait), engine_errors():
-        writer = Writer(config.home)
+        pipeline = Pipeline(config, environment or Environment.here())
         try:
-            summary = _pass(writer, config, environment or Environment.here(), full, source, progress)
+            return pipeline.sweep(full, source, progress)
         finally:
-            writer.close()
-    summary.seconds = time.monotonic() - started
-    return summary
+            pipeline.close()
 
 
-def _pass(
-    writer: Writer, config: Config, environment: Environment, full: bool, source: str | None, progress: Progress | None
-) -> Summary:
-    from outcrop.store.embedded.text import TextWriter
+class Pipeline:
+    """The one writer of a store at its work. Its process holds the writer lock.
 
-    now = time.time_ns() // 1_000_000
-    summary = Summary()
-    discovery = discover(config, environment, source)
-    known = {(row.source, row.path): row for row in writer.files()}
-    _follow_moves(writer, discovery, known)
-    # Before reading: what a file that is gone had brought can go over to one that is there.
-    summary.problems += _note_missing(writer, discovery, source)
-    changed = [found for found in discovery.newest_first() if full or _changed(found, known)]
-    summary.files, summary.changed = len(discovery.found), len(changed)
-    total = sum(found.stat.st_size for found in changed)
-    done = 0
-    text = TextWriter(config.home, thorough=full)
-    try:
+    `breathe` is called wherever no transaction is open while much is being read or indexed: what is more urgent can be
+    read there; true if something was.
+    """
+
+    def __init__(self, config: Config, environment: Environment) -> None:
+        from outcrop.store.embedded.text import TextWriter
+
+        self.config = config
+        self.environment = environment
+        self.writer = Writer(config.home)
+        self.text: TextWriter = TextWriter(config.home)
+        self.breathe: Callable[[], bool] = _nothing
+        self.known_roots: dict[str, list[str]] = json.loads(self.writer.meta("known_roots") or "{}")
+        """Roots of all surroundings ever told of, by source: what this process does not see is not gone for that."""
+        self.discovery = Discovery()
+        """What the last sweep found, source by source."""
+        self._reading: set[str] = set()
+
+    def close(self) -> None:
+        self.text.close()
+        self.writer.close()
+
+    def sweep(
+        self,
+        full: bool = False,
+        source: str | None = None,
+        progress: Progress | None = None,
+        noted: bool = True,
+    ) -> Summary:
+        """List all files of all sources, or of one, and read what changed, newest first.
+
+        `full` opens every file and looks at all files of the text index. Not `noted`: a pass that finds nothing new
+        writes nothing.
+        """
+        started = time.monotonic()
+        if full:
+            self.text.doubt()
+        summary = Summary()
+        discovery = discover(self.config, self.environment, source, self.known_roots)
+        self.discovery.take(discovery, source)
+        known = {(row.source, row.path): row for row in self.writer.files()}
+        _follow_moves(self.writer, discovery, known)
+        # Before reading: what a file that is gone had brought can go over to one that is there.
+        summary.problems += _note_missing(self.writer, discovery, known.values(), source)
+        changed = [found for found in discovery.newest_first() if full or _changed(found, known)]
+        summary.files = len(discovery.found)
+        total = sum(found.stat.st_size for found in changed)
+        done = 0
+
+        def tell(path: str, size: int, events: int) -> None:
+            nonlocal done
+            done += size
+            if progress is not None:
+                progress(path, done, total, summary.events + events)
+
         pending = 0
         for number, found in enumerate(changed, 1):
-            path = found.file.path
-
-            def tell(size: int, events: int, path: str = path) -> None:
-                nonlocal done
-                done += size
-                if progress is not None:
-                    progress(path, done, total, summary.events + events)
-
-            tally = _read(writer, found, config.redaction, now, tell, full)
-            summary.records += tally.records
-            summary.events += tally.events
-            summary.bytes += tally.bytes
-            summary.set_aside += tally.set_aside
-            if tally.cause is not None:
-                summary.problems.append((path, tally.cause))
-            pending += tally.events
+            pending += self._take(found, summary, full, tell)
             if pending >= DRAIN_EVENTS or (number == FIRST_FILES and pending):
-                text.drain(writer.db, conversations_only=True)
+                self.text.drain(self.writer.db, conversations_only=True, breathe=self.breathe)
                 pending = 0
+            self.breathe()
         for file, harness, reason in discovery.refused:
-            FileReading(writer, harness, file, config.redaction, now).refuse(reason)
+            if (row := known.get((file.source, file.path))) is None or row.problem != reason:
+                FileReading(self.writer, harness, file, self.config.redaction, _now()).refuse(reason)
             summary.problems.append((file.path, reason))
         summary.problems += [(str(root), reason) for _, root, reason in discovery.degraded]
-        _note_roots(writer, discovery, source, now)
-        _drain(text, writer)
-    finally:
-        text.close()
-    return summary
+        _note_roots(self.writer, discovery, source, _now(), changed=noted or bool(summary.records))
+        self.settle()
+        summary.seconds = time.monotonic() - started
+        return summary
+
+    def read(self, some: Iterable[Found]) -> Summary:
+        """Read on in these files, but not in one that is being read just now. Nothing is derived yet: `settle`."""
+        summary = Summary()
+        for found in some:
+            if found.file.path in self._reading:
+                summary.left.append(found.file.path)
+            else:
+                self._take(found, summary)
+        return summary
+
+    def recent(self, seconds: float) -> Summary:
+        """Read on in the newest files that are known, for about so long, and make what they say searchable."""
+        until = time.monotonic() + seconds
+        summary = Summary()
+        rows = self.writer.db.execute(
+            "SELECT source, path FROM (SELECT source, path, row_number() OVER (PARTITION BY source"
+            " ORDER BY mtime_ns DESC) AS place FROM file WHERE NOT missing AND role <> ?) WHERE place <= ?",
+            (SESSION, RECENT_FILES),
+        ).fetchall()
+        for source, path in rows:
+            row = self.writer.file(source, path)
+            if row is None or time.monotonic() > until:
+                break
+            harness = load(row.harness)
+            file = SourceFile(path, source, Form(row.form), row.role, row.native, row.parent)
+            with suppress(OSError):
+                found = Found(harness, file, os.stat(path))
+                if _changed(found, {(source, path): row}):
+                    self._take(found, summary)
+        if summary.events:
+            self.settle_talk()
+        return summary
+
+    def failed(self) -> int:
+        """How many files could not be read to their end."""
+        found = self.writer.db.execute("SELECT count(*) FROM file WHERE problem IS NOT NULL AND NOT missing")
+        return int(found.fetchone()[0])
+
+    def settle(self) -> None:
+        """Derive touches and the text index from all that was read. Raises the store's errors."""
+        touching.drain(self.writer, self.breathe)
+        self.text.drain(self.writer.db, breathe=self.breathe)
+        if self.writer.meta("first_build") != "done":
+            with self.writer.transaction():
+                self.writer.set_meta("first_build", "done")
+
+    def rebuild(self) -> int:
+        """Build the text index anew from the rows; how many documents it took."""
+        from outcrop.store.embedded.text import rebuild
+
+        rebuild(self.writer.db)
+        return self.text.drain(self.writer.db, breathe=self.breathe)
+
+    def pack(self) -> None:
+        """Write the contents that came one by one together, session by session."""
+        for session in pack.due(self.writer):
+            pack.pack(self.writer, session)
+            self.breathe()
+        pack.done(self.writer)
+
+    def settle_talk(self) -> None:
+        """Bring the newest of what was said into the text index, in one short commit; the rest waits."""
+        self.text.drain(self.writer.db, conversations_only=True, most=URGENT_DOCUMENTS)
+
+    def _take(
+        self, found: Found, summary: Summary, full: bool = False, tell: Callable[[str, int, int], None] | None = None
+    ) -> int:
+        """Read one file or place into the rows; how many events it brought."""
+        path = found.file.path
+
+        def heard(size: int, events: int) -> None:
+            if tell is not None:
+                tell(path, size, events)
+            if not self.writer.db.in_transaction:
+                self.breathe()
+
+        self._reading.add(path)
+        try:
+            tally = _read(self.writer, found, self.config.redaction, _now(), heard, full)
+        finally:
+            self._reading.discard(path)
+        summary.changed += 1
+        summary.records += tally.records
+        summary.events += tally.events
+        summary.bytes += tally.bytes
+        summary.set_aside += tally.set_aside
+        if tally.cause is not None:
+            summary.problems.append((path, tally.cause))
+        return tally.events
 
 
 def _read(writer: Writer, found: Found, masking: bool, now: int, tell: Callable[[int, int], None], full: bool) -> Tally:
@@ -147,12 +270,12 @@ def _read(writer: Writer, found: Found, masking: bool, now: int, tell: Callable[
         return reading.tally
 
 
-def _drain(text: TextWriter, writer: Writer) -> None:
-    touching.drain(writer)
-    text.drain(writer.db)
-    if writer.meta("first_build") != "done":
-        with writer.transaction():
-            writer.set_meta("first_build", "done")
+def _nothing() -> bool:
+    return False
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _changed(found: Found, known: dict[tuple[str, str], FileRow]) -> bool:
@@ -199,18 +322,21 @@ def _continues(row: FileRow, found: Found) -> bool:
         return False
 
 
-def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> list[tuple[str, str]]:
+def _note_missing(
+    writer: Writer, discovery: Discovery, known: Iterable[FileRow], source: str | None
+) -> list[tuple[str, str]]:
     """Mark files that are proven gone: some folder between the file and its root lists, and the next step is absent.
 
-    Their history stays (ruling 41); a row that never had any goes. Returns (path, reason) of the files in whose place
-    something else stands.
+    Their history stays (ruling 41); a row that never had any goes. A root that lists nothing where there were files
+    may have lost its file system: it is degraded once, and believed the next time. Returns (path, reason) of the files
+    in whose place something else stands.
     """
     present = {(found.file.source, found.file.path) for found in discovery.found}
     present |= {(file.source, file.path) for file, _, _ in discovery.refused}
-    roots = [(name, str(root)) for name, root in discovery.roots]
+    roots = _believed(writer, discovery, known)
     gone: list[FileRow] = []
     usurped: list[tuple[str, str]] = []
-    for row in writer.files():
+    for row in known:
         if (row.source, row.path) in present or is_session(row) or source not in (None, row.source):
             continue
         if row.missing and row.problem is None:
@@ -219,14 +345,39 @@ def _note_missing(writer: Writer, discovery: Discovery, source: str | None) -> l
             usurped.append((row.path, A_FOLDER))
         elif any(name == row.source and _proven_gone(row.path, root) for name, root in roots):
             gone.append(row)
-    with writer.transaction():
-        for row in gone:
-            if row.state is None and row.form != Form.CONTAINER:
-                writer.forget_reading(row.id)
-                writer.db.execute("DELETE FROM file WHERE id = ?", (row.id,))
-        writer.db.executemany("UPDATE file SET missing = 1, problem = NULL WHERE id = ?", [(row.id,) for row in gone])
-        writer.db.executemany("UPDATE file SET problem = ?2 WHERE path = ?1", usurped)
+    if gone or usurped:
+        with writer.transaction():
+            for row in gone:
+                if row.state is None and row.form != Form.CONTAINER:
+                    writer.forget_reading(row.id)
+                    writer.db.execute("DELETE FROM file WHERE id = ?", (row.id,))
+            writer.db.executemany(
+                "UPDATE file SET missing = 1, problem = NULL WHERE id = ?", [(row.id,) for row in gone]
+            )
+            writer.db.executemany("UPDATE file SET problem = ?2 WHERE path = ?1 AND problem IS NOT ?2", usurped)
     return usurped
+
+
+def _believed(writer: Writer, discovery: Discovery, known: Iterable[FileRow]) -> list[tuple[str, str]]:
+    """(source, root) of the roots whose listing proves that a file is gone."""
+    doubted = {
+        (root["source"], root["root"]) for root in json.loads(writer.meta("roots") or "[]") if root["problem"] == BARE
+    }
+    held = {(row.source, row.path) for row in known if not row.missing and not is_session(row)}
+    believed: list[tuple[str, str]] = []
+    for name, path in discovery.roots:
+        root = str(path)
+        below = os.path.join(root, "")
+
+        def under(source: str, place: str, name: str = name, root: str = root, below: str = below) -> bool:
+            return source == name and (place == root or place.startswith(below))
+
+        bare = not any(under(found.file.source, found.file.path) for found in discovery.found)
+        if bare and (name, root) not in doubted and any(under(*row) for row in held):
+            discovery.degraded.append((name, path, BARE))
+        else:
+            believed.append((name, root))
+    return believed
 
 
 def _proven_gone(path: str, root: str) -> bool:
@@ -246,18 +397,22 @@ def _proven_gone(path: str, root: str) -> bool:
     return False
 
 
-def _note_roots(writer: Writer, discovery: Discovery, source: str | None, now: int) -> None:
-    """Leave the roots and their state for `outcrop status`; a pass over one source says nothing of the others."""
-    import json
+def _note_roots(writer: Writer, discovery: Discovery, source: str | None, now: int, changed: bool) -> None:
+    """Leave the roots and their state for `outcrop status`; a pass over one source says nothing of the others.
 
+    A pass that found nothing new writes nothing either, but for a sign of life now and then.
+    """
     reasons = {(source, str(root)): reason for source, root, reason in discovery.degraded}
     roots = [
         {"source": name, "root": str(root), "problem": reasons.pop((name, str(root)), None)}
         for name, root in discovery.roots
     ]
     roots += [{"source": name, "root": root, "problem": reason} for (name, root), reason in reasons.items()]
+    before = writer.meta("roots") or "[]"
     if source is not None:
-        roots += [known for known in json.loads(writer.meta("roots") or "[]") if known["source"] != source]
-    with writer.transaction():
-        writer.set_meta("roots", json.dumps(roots))
-        writer.set_meta("last_pass", now)
+        roots += [known for known in json.loads(before) if known["source"] != source]
+    told = json.dumps(roots)
+    if changed or told != before or now - int(writer.meta("last_pass") or 0) >= SIGN_OF_LIFE_MS:
+        with writer.transaction():
+            writer.set_meta("roots", told)
+            writer.set_meta("last_pass", now)

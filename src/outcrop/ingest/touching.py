@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from outcrop.calls import RAW
@@ -47,8 +47,11 @@ _CHANGED_BEFORE = """SELECT p.text FROM event e JOIN touch t ON t.event = e.id J
 _STALE = "SELECT event FROM touch_todo WHERE event <= ? ORDER BY event LIMIT ?"
 
 
-def drain(writer: Writer) -> int:
-    """Bring the touches up to the events; returns how many events were looked at."""
+def drain(writer: Writer, breathe: Callable[[], object] | None = None) -> int:
+    """Bring the touches up to the events; returns how many events were looked at.
+
+    `breathe` is called between two transactions; what arrives there is left for the next drain.
+    """
     if writer.meta("touches_version") != VERSION:
         with writer.transaction():
             TouchRows(writer.db).forget_all()
@@ -67,6 +70,8 @@ def drain(writer: Writer) -> int:
         looked += took
         if not took:
             return looked
+        if breathe is not None:
+            breathe()
 
 
 class _Deriving:

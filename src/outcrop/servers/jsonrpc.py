@@ -109,6 +109,10 @@ def error_frame(error: RpcError, id: Id | None = None) -> bytes:
     return _frame({"jsonrpc": "2.0", "id": error.id if id is None else id, "error": told})
 
 
+def notification_frame(method: str, params: dict[str, Any]) -> bytes:
+    return _frame({"jsonrpc": "2.0", "method": method, "params": params})
+
+
 def _frame(value: dict[str, Any]) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")

@@ -139,10 +139,11 @@ class ToolCall:
 
 
 class Protocol:
-    """MCP's methods over a toolbox (`jsonrpc.Handler`)."""
+    """MCP's methods over a toolbox (`jsonrpc.Handler`). `needed` is called once a client is there and at each call."""
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: Toolbox, needed: Callable[[], None] | None = None) -> None:
         self.toolbox = toolbox
+        self._needed = needed or _nothing
 
     def answer(self, message: Message) -> dict[str, Any]:
         if _stateless(message):
@@ -165,6 +166,7 @@ class Protocol:
     def begin(self, message: Message, call: Call) -> ToolCall | None:
         if message.method != "tools/call":
             return None
+        self._needed()
         stateless = _stateless(message)
         name = message.params.get("name")
         if not isinstance(name, str):
@@ -172,6 +174,8 @@ class Protocol:
         return ToolCall(self.toolbox.begin(name, message.params.get("arguments"), call), call, stateless)
 
     def cancels(self, message: Message) -> Id | None:
+        if message.method == "notifications/initialized":
+            self._needed()
         target = message.params.get("requestId")
         is_id = isinstance(target, str | int | float) and not isinstance(target, bool)
         return target if message.method == "notifications/cancelled" and is_id else None
@@ -213,6 +217,10 @@ def _stateless(message: Message) -> bool:
 
 def _complete(result: dict[str, Any]) -> dict[str, Any]:
     return {"resultType": "complete", **result, "_meta": {SERVER_KEY: SERVER}}
+
+
+def _nothing() -> None:
+    return None
 
 
 def _unknown(method: str) -> RpcError:

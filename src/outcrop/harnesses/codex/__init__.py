@@ -26,6 +26,7 @@ class Codex(Harness):
     agent = "codex"
     sources: tuple[str, ...] = ("codex",)
     version = 1
+    folders = ("sessions", "archived_sessions")
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         chosen = environment.variables.get("CODEX_HOME")

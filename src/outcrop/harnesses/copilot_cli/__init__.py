@@ -27,6 +27,7 @@ class CopilotCli(Harness):
     agent = "copilot"
     sources: tuple[str, ...] = ("copilot-cli",)
     version = 1
+    folders = ("session-state",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         chosen = environment.variables.get("COPILOT_HOME")

@@ -26,6 +26,7 @@ class CopilotVsCode(Harness):
     agent = "copilot-vscode"
     sources: tuple[str, ...] = ("copilot-vscode",)
     version = 1
+    folders = ("workspaceStorage", "globalStorage/emptyWindowChatSessions")
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The folder `User` of each build of the editor, on this machine and for remote windows."""

@@ -24,6 +24,8 @@ SUMMARIES = "summaries"
 STATE = "state"
 
 _STATE, _CHAT, _SIDECAR, _TRACKING = "state.vscdb", "store.db", "meta.json", "ai-code-tracking.db"
+_WRITTEN = ("projects", "chats", "acp-sessions", "ai-tracking")
+"""Folders of a home in which conversations are written."""
 _NOTE_LIMIT = 64 * 1024
 
 
@@ -51,6 +53,12 @@ class Cursor(Harness):
         elif environment.platform == "win32":
             config = Path(variables.get("APPDATA") or home / "AppData" / "Roaming")
         return [config / "Cursor" / "User"]
+
+    def watched(self, source: str, root: Path) -> list[Path]:
+        """The editor keeps extensions and caches beside these."""
+        names = ("globalStorage", "workspaceStorage") if source == DATABASE else _WRITTEN
+        below = [root / name for name in names]
+        return below if any(folder.is_dir() for folder in below) or not root.is_dir() else [root]
 
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
         if source == DATABASE:

@@ -21,6 +21,7 @@ class Droid(Harness):
     agent = "droid"
     sources: tuple[str, ...] = ("droid",)
     version = 1
+    folders = ("sessions", "projects")
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The variable names what stands for the home folder."""

@@ -24,6 +24,7 @@ class Goose(Harness):
     agent = "goose"
     sources: tuple[str, ...] = ("goose",)
     version = 1
+    folders = ("sessions",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """Data folders. Only an absolute `GOOSE_PATH_ROOT` counts; macOS has had several places."""

@@ -23,6 +23,7 @@ class Grok(Harness):
     agent = "grok"
     sources: tuple[str, ...] = ("grok",)
     version = 1
+    folders = ("sessions",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         chosen = environment.variables.get("GROK_HOME", "").strip()

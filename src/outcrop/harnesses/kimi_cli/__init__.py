@@ -30,6 +30,7 @@ class KimiCli(Harness):
     agent = "kimi"
     sources: tuple[str, ...] = ("kimi-cli",)
     version = 1
+    folders = ("sessions",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The folders of both programs, the same on every platform."""

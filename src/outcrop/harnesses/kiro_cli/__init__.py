@@ -26,6 +26,7 @@ class KiroCli(Harness):
     agent = "kiro"
     sources: tuple[str, ...] = ("kiro",)
     version = 1
+    folders = ("sessions",)
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The folder of sessions, and the data folders of the program and of its ancestor, which hold databases."""

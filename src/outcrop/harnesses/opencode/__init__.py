@@ -27,6 +27,7 @@ class OpenCode(Harness):
     agent = "opencode"
     sources: tuple[str, ...] = ("opencode",)
     version = 1
+    folders = ("storage", "project")
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The data folder, the same on every platform; the file that `OPENCODE_DB` names; the Go program's folder.

@@ -32,6 +32,7 @@ class OpenHands(Harness):
     agent = "openhands"
     sources: tuple[str, ...] = ("openhands",)
     version = 1
+    folders = ("conversations", "sessions", "users")
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The home, and the older server's; a folder of exports must be configured."""

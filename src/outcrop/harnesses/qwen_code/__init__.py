@@ -30,6 +30,7 @@ class QwenCode(Harness):
     agent = "qwen"
     sources: tuple[str, ...] = ("qwen-code",)
     version = 1
+    folders = ("projects", "tmp")
 
     def roots(self, source: str, environment: Environment) -> list[Path]:
         """The runtime folder of the environment, and the home of the program, which an older version may have used."""

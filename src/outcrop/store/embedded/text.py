@@ -37,6 +37,11 @@ COMMIT_CHARACTERS = 160_000_000
 QUIET_MS = 60_000
 """A session this long without an event is quiet: its whole document is written."""
 _READ_AT_ONCE = 500
+TAIL = 32
+"""Documents up to which a small commit writes those of the small commits before it again, all into one segment.
+
+The engine merges eight segments whatever their size, and all small ones with them: with a segment for each message it
+would write the newest ten thousand documents again at every eighth message."""
 _ATTEMPTS = 3
 _NO_MARKER = 0
 
@@ -88,15 +93,18 @@ def rebuild(connection: sqlite3.Connection) -> None:
 class TextWriter:
     """The one writer of the text index of a data folder. Its process holds the store's writer lock.
 
-    What it finds damaged it builds anew. `thorough`: it looks at all files, not only at those that changed since they
-    were last found sound.
+    What it finds damaged it builds anew.
     """
 
-    def __init__(self, home: Path, thorough: bool = False) -> None:
+    def __init__(self, home: Path) -> None:
+        self.hurry: Callable[[], bool] = lambda: False
+        """Whether something more urgent than the rest of a commit waits."""
         self._folder = home / FOLDER
-        self._thorough = thorough
+        self._thorough = False
         self._open: dict[str, IndexWriter] = {}
         self._committed = False
+        self._tail: dict[int, None] = {}
+        """Documents of the newest segment, while it is small."""
         self._since = self._newest = 0
 
     def drain(
@@ -104,24 +112,33 @@ class TextWriter:
         connection: sqlite3.Connection,
         progress: Callable[[int, int], None] | None = None,
         conversations_only: bool = False,
+        most: int | None = None,
+        breathe: Callable[[], bool] | None = None,
     ) -> int:
         """Bring the index up to the rows; returns how many stale entries of events were settled.
 
-        `conversations_only` leaves the rest queued: while much is being read, talk is found first.
+        `conversations_only` leaves the rest queued: while much is being read, talk is found first. `most` leaves all
+        but the first so many queued. `breathe` is called after each commit; true: what should be found before all else
+        was queued meanwhile, so that a short commit brings it next. While `hurry` says so, commits end early.
 
         `progress` is called with (settled, all) after each commit. Raises ResourceExhausted on a full disk,
         BackendFailure where the engine or the database fails; what was not settled stays queued.
         """
         with engine_errors():
             try:
-                return self._drain(connection, progress, conversations_only)
+                return self._drain(connection, progress, conversations_only, most, breathe)
             except TextFailure:
                 # What it failed on may have been lost or damaged since it was opened: once more, without that.
                 self._thorough = True
-                return self._drain(connection, progress, conversations_only)
+                return self._drain(connection, progress, conversations_only, most, breathe)
 
     def _drain(
-        self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None, conversations_only: bool
+        self,
+        connection: sqlite3.Connection,
+        progress: Callable[[int, int], None] | None,
+        conversations_only: bool,
+        limit: int | None,
+        breathe: Callable[[], bool] | None,
     ) -> int:
         self._prepare(connection)
         rows = TextRows(connection)
@@ -137,21 +154,26 @@ class TextWriter:
                 at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
                 connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
             at = 0
-            while at < total:
-                took = self._commit(connection, rows, at, NEXT_COMMIT if self._committed else FIRST_COMMIT)
+            anew = False
+            while at < total and not anew and (limit is None or done < limit):
+                at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
+                took = self._commit(connection, rows, at, at_once if limit is None else min(at_once, limit - done))
                 self._committed = True
                 at += took
-                if whole:
-                    continue  # derived once more from what is found already: nobody waits for them
-                done += took
-                if progress is not None:
-                    progress(done, done + total - at)
+                if not whole:  # those derive once more from what is found already: nobody waits for them
+                    done += took
+                    if progress is not None:
+                        progress(done, done + total - at)
+                if breathe is not None and breathe():
+                    anew, self._committed, whole = True, False, False
+            if limit is not None and done >= limit:
+                break
             if total == 0:
-                if whole or conversations_only:
+                if whole or conversations_only or limit is not None:
                     break
                 whole = True  # last of all, when every event is found
         connection.execute("DROP TABLE IF EXISTS temp.text_order")
-        if not conversations_only:
+        if total == 0 and not conversations_only:
             self._finish(connection)
         return done
 
@@ -161,6 +183,10 @@ class TextWriter:
         rebuilt = (int(meta["text_from"]) + 1, int(meta["text_to"])) if meta.get("text_next") else (1, 0)
         connection.execute(_ORDER_WHOLE, (time.time_ns() // 1_000_000, QUIET_MS, *rebuilt))
         return int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
+
+    def doubt(self) -> None:
+        """Have the next drain look at all files, not only at those that changed since they were last found sound."""
+        self._thorough = True
 
     def close(self) -> None:
         """Let merges end and give up the engine's lock; what was not committed stays queued."""
@@ -219,7 +245,9 @@ class TextWriter:
                 touched = set(fresh)
                 rebuilt = range(int(meta.get("text_from") or 0) + 1, int(meta.get("text_to") or 0) + 1)
                 rows.forget()
-                while took < most and characters < COMMIT_CHARACTERS:
+                narrow: dict[int, bool] = {}
+                whole = False
+                while took < most and characters < COMMIT_CHARACTERS and not (took and self.hurry()):
                     entries = connection.execute(
                         "SELECT seq, doc, whole FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
                         (at + took, min(_READ_AT_ONCE, most - took)),
@@ -228,7 +256,9 @@ class TextWriter:
                         break
                     took += len(entries)
                     whole = bool(entries[0][2])  # an order holds one kind alone
-                    narrow: dict[int, bool] = {}
+                    narrow = {} if whole else dict.fromkeys(self._tail, False)
+                    if not whole:
+                        self._tail = {}
                     for seq, doc, _ in entries:
                         narrow[doc] = seq in rebuilt and narrow.get(doc, True)
                     for doc, only_new in narrow.items():
@@ -244,6 +274,8 @@ class TextWriter:
                 writer.delete_documents_by_term("marker", 1)
                 writer.add_document(marker.document())
                 writer.commit()
+        if not whole and took < TAIL and len(narrow) < TAIL:
+            self._tail = dict.fromkeys(narrow)
         with _rows(connection):
             connection.execute(
                 "DELETE FROM text_todo WHERE seq IN (SELECT seq FROM text_order WHERE rowid > ? AND rowid <= ?)",

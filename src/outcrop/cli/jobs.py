@@ -1,0 +1,91 @@
+"""Work that belongs to the one writer: handed to the indexer where one runs, so that nobody waits for its lock."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from outcrop.config import Config
+
+RECENT_SECONDS = 0.1
+"""How long a command that finds no indexer reads what is newest before it answers."""
+
+
+def handed(
+    config: Config, method: str, params: dict[str, Any], progress: Callable[[str, int, int, int], None] | None = None
+) -> dict[str, Any] | None:
+    """What the indexer made of it; None where none runs. Raises the error that the job ended with."""
+    from outcrop.harnesses import Environment
+    from outcrop.servers import start
+
+    client = start.attach(config.home, Environment.here().told())
+    if client is None:
+        return None
+
+    def notified(method: str, told: dict[str, Any]) -> None:
+        if progress is not None and method == "progress":
+            progress(told["path"], told["done"], told["total"], told["events"])
+
+    try:
+        return client.call(method, params, notified=notified)
+    finally:
+        client.close()
+
+
+def reconcile(config: Config) -> None:
+    """Have the indexer read what is newest (ruling 40); where none may be started this process does, under the lock."""
+    from outcrop.harnesses import Environment
+    from outcrop.ingest.pipeline import index
+    from outcrop.servers import start
+
+    if handed(config, "reconcile", {}) is not None:
+        return
+    if config.auto_index and start.spawn(config.home):
+        client = start.awaited(config.home, Environment.here().told())
+        if client is not None:
+            client.close()
+            handed(config, "reconcile", {})
+            return
+    index(config)
+
+
+def attend(config: Config) -> None:
+    """Have somebody follow the files; where nobody does yet, take in what is newest. Never raises."""
+    from outcrop.harnesses import Environment
+    from outcrop.servers import start
+
+    if not config.auto_index:
+        return
+    client = start.attach(config.home, Environment.here().told())
+    if client is not None:
+        client.close()
+        return
+    first = not _read_newest(config)
+    if start.spawn(config.home) and first:
+        print("outcrop: an indexer has started; it reads the newest sessions first", file=sys.stderr)
+
+
+def _read_newest(config: Config) -> bool:
+    """False where there is no history yet."""
+    from outcrop.errors import OutcropError
+    from outcrop.store.embedded.database import database_path
+
+    if not database_path(config.home).exists():
+        return False
+    from outcrop.harnesses import Environment
+    from outcrop.ingest.lock import writer_lock
+    from outcrop.ingest.pipeline import Pipeline
+    from outcrop.paths import keep_private
+
+    keep_private()
+    try:
+        with writer_lock(config.home, 0):
+            pipeline = Pipeline(config, Environment.here())
+            try:
+                pipeline.recent(RECENT_SECONDS)
+            finally:
+                pipeline.close()
+    except (OutcropError, OSError):
+        pass  # what can be read is answered all the same, and the reader tells what is wrong
+    return True

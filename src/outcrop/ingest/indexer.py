@@ -1,0 +1,441 @@
+"""The indexer: one process per store that follows the files of all sources and keeps the history up to them.
+
+One thread, that of `run`, owns the store. It sweeps everything at the start, now and then, and whenever something was
+missed; between sweeps it reads what the system says has changed. What is urgent, a change or a request, is also served
+in the midst of a sweep, wherever that breathes. Other threads ask by `submit`, `hello` and `observed`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outcrop.config import Config
+from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted
+from outcrop.harnesses import Environment, all_harnesses
+from outcrop.ingest.discover import Discovery, Found
+from outcrop.ingest.lock import writer_lock
+from outcrop.ingest.observed import Observed
+from outcrop.ingest.pipeline import Pipeline, Progress, Summary
+from outcrop.ingest.places import Places, Spot, changed
+from outcrop.ingest.watch import Watch
+from outcrop.paths import keep_private
+from outcrop.store.embedded.database import database_path, engine_errors
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 300.0
+"""Between two looks at every file: events may be lost, and some file systems have none."""
+SWEEP_WITHOUT_EVENTS = 30.0
+RECENT_SECONDS = 20.0
+"""Between two looks at the newest files of each source, whether or not an event named them."""
+CHEAP_SECONDS = 0.2
+"""What a sweep may take to be made at every request for what is newest."""
+POLL_SECONDS = 1.0
+"""Between two looks at databases, whose writers map them into memory."""
+LINGER_SECONDS = 600.0
+"""An indexer that nobody needs and that nothing happens to ends after this time."""
+LISTING_SHARE = 20
+"""A source is listed again at the earliest after so many times what the last listing of it took."""
+CLOCK_STEP = 5.0
+"""Seconds by which the clock and the time that passed may part before something is taken to have happened."""
+RETRY_SECONDS = (5.0, 15.0, 60.0)
+"""After a full disk."""
+QUIET_SECONDS = 60.0
+"""After which what came one by one is packed."""
+SETTLE_SECONDS = 2.0
+"""After which a new folder is listed once more: files may have been made in it before it was watched."""
+ENDING = "the indexer is ending; try again"
+_UNKNOWN_KEPT = 4_096
+
+
+@dataclass(slots=True)
+class Job:
+    """Something that another thread asked for. `work` runs on the indexer's thread."""
+
+    work: Callable[[Pipeline], Any]
+    quick: bool
+    """Whether it may be served in the midst of a sweep."""
+    done: Future[Any] = field(default_factory=Future)
+
+
+class Indexer:
+    """Follows everything for one store. `linger` None: until it is stopped."""
+
+    def __init__(self, config: Config, environment: Environment, linger: float | None = None) -> None:
+        self.config = config
+        self.observed = Observed()
+        self._environment = environment
+        self._linger = linger
+        self._changed = threading.Condition()
+        self._dirty: set[str] = set()
+        self._jobs: deque[Job] = deque()
+        self._stopping: str | None = None
+        self._leases = 0
+        self._needed = time.monotonic()
+        """When it was last needed or something last happened."""
+        self._told: list[Environment] = []
+        """Surroundings of other processes, not yet looked at."""
+        self._pipeline: Pipeline
+        self._places = Places()
+        self._listed: list[str] = []
+        self._watch: Watch | None = None
+        self._listed_last: dict[str, tuple[float, float]] = {}
+        """When each source was last listed, and how long that took."""
+        self._listings: dict[str, float] = {}
+        """Sources to list again, and when."""
+        self._new_folders: set[str] = set()
+        """Sources to list once more after that."""
+        self._irrelevant: dict[str, None] = {}
+        """Changed paths that no listing holds."""
+        self._unsettled = False
+        self._loose: float | None = None
+        """When the last contents came one by one, until they are packed."""
+        self._failures = 0
+
+    # What other threads ask
+
+    def submit(self, work: Callable[[Pipeline], Any], quick: bool = False) -> Future[Any]:
+        """Have `work` done on the indexer's thread. Raises BackendFailure once it is ending."""
+        job = Job(work, quick)
+        with self._changed:
+            if self._stopping is not None:
+                raise BackendFailure(ENDING)
+            self._jobs.append(job)
+            self._needed = time.monotonic()
+            self._changed.notify_all()
+        return job.done
+
+    def reconcile(self, full: bool = False) -> Future[Any]:
+        """Read what is new: the newest files of each source, or with `full` everything. Done once it is searchable."""
+        return self.submit(lambda pipeline: self.sweep() if full else self.recent(), quick=not full)
+
+    def hello(self, environment: Environment) -> None:
+        """A process of these surroundings needs the index: their roots are followed as well."""
+        with self._changed:
+            self._needed = time.monotonic()
+            self._told.append(environment)
+            self._changed.notify_all()
+
+    def lease(self, opened: bool) -> None:
+        with self._changed:
+            self._leases += 1 if opened else -1
+            self._needed = time.monotonic()
+
+    def stop(self, reason: str) -> None:
+        """Have `run` end at the next occasion. Safe in a signal handler's thread, not in the handler."""
+        with self._changed:
+            self._stopping = self._stopping or reason
+            self._changed.notify_all()
+
+    # The owner's thread
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> str:
+        """Follow until stopped or not needed; the reason. `ready` is called once the store is held.
+
+        Raises StoreBusy where another process holds it, and the store's errors.
+        """
+        keep_private()
+        with writer_lock(self.config.home, 0), engine_errors():
+            self._pipeline = Pipeline(self.config, self._environment)
+            self._pipeline.breathe = self._breathe
+            self._pipeline.text.hurry = lambda: bool(self._dirty)
+            self._home = _identity(self.config.home)
+            try:
+                self._remember(())
+                ready()
+                return self._follow()
+            finally:
+                self._end()
+
+    def _follow(self) -> str:
+        now = time.monotonic()
+        due = {"sweep": now, "recent": now + RECENT_SECONDS, "poll": now}
+        clock = time.time() - now
+        self._watch_folders()
+        while self._stopping is None:
+            now = time.monotonic()
+            if abs(time.time() - now - clock) > CLOCK_STEP:  # the machine slept, or the clock was set
+                clock = time.time() - now
+                due["sweep"] = now
+            try:
+                self._meet_needs()
+                if now >= due["sweep"]:
+                    due["sweep"] = now + SWEEP_SECONDS
+                    self.sweep()
+                    due["sweep"] = time.monotonic() + (SWEEP_SECONDS if self._hears() else SWEEP_WITHOUT_EVENTS)
+                elif now >= due["recent"]:
+                    due["recent"] = now + RECENT_SECONDS
+                    self._note(changed(self._places.recent))
+                if now >= due["poll"]:
+                    due["poll"] = now + POLL_SECONDS
+                    self._poll()
+                self._work()
+                if self._loose is not None and time.monotonic() - self._loose > QUIET_SECONDS:
+                    self._loose = None
+                    self._pipeline.settle()  # documents of whole sessions wait for quiet
+                    self._pipeline.pack()
+                self._failures = 0
+                self.observed.problem = None
+            except _Stopped:
+                break
+            except ResourceExhausted as error:
+                wait = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
+                self._failures += 1
+                self.observed.problem = error.message
+                due["sweep"] = time.monotonic() + wait
+                self._rest(wait)
+            self._check_home()
+            if self._linger is not None and not self._leases and time.monotonic() - self._needed > self._linger:
+                self.stop("nobody needs it")
+            self._rest(max(0.0, min(*due.values(), *self._listings.values()) - time.monotonic()))
+        return self._stopping or ""
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, at most until something is to be done."""
+        with self._changed:
+            if not self._dirty and not self._jobs and not self._told and self._stopping is None:
+                self._changed.wait(seconds)
+
+    def _work(self) -> None:
+        """Serve all that is urgent, then bring the index up to it."""
+        while self._stopping is None:
+            self._list_again()
+            job = self._next_job()
+            if job is not None:
+                self._serve(job)
+            elif not self._read_dirty():
+                break
+        if self._unsettled:
+            self._unsettled = False
+            self._pipeline.settle()
+
+    def _breathe(self) -> bool:
+        """In the midst of something long: serve what is urgent; true if anything new was read."""
+        if self._stopping is not None:
+            raise _Stopped
+        if not self._dirty and not self._jobs:
+            return False
+        some = self._read_dirty()
+        while (job := self._next_job(quick=True)) is not None:
+            self._serve(job)
+            some = True
+        if some:
+            self._pipeline.settle_talk()
+        return some
+
+    def _next_job(self, quick: bool = False) -> Job | None:
+        with self._changed:
+            for job in self._jobs:
+                if job.quick or not quick:
+                    self._jobs.remove(job)
+                    return job
+        return None
+
+    def _serve(self, job: Job) -> None:
+        if not job.done.set_running_or_notify_cancel():
+            return
+        try:
+            job.done.set_result(job.work(self._pipeline))
+        except _Stopped:
+            job.done.set_exception(BackendFailure(ENDING))
+            raise
+        except Exception as error:  # it is the asker's
+            job.done.set_exception(error)
+            if not isinstance(error, OutcropError):
+                log.error("a job failed", exc_info=error)
+
+    # Reading
+
+    def sweep(self, source: str | None = None, full: bool = False, tell: Progress | None = None) -> Summary:
+        """Look at every file of all sources, or of one. For jobs: on the indexer's thread alone."""
+        started = time.monotonic()
+
+        def progress(path: str, done: int, total: int, events: int) -> None:
+            self.observed.progress(path, done, total, events)
+            if tell is not None:
+                tell(path, done, total, events)
+
+        self.observed.begin()
+        try:
+            summary = self._pipeline.sweep(full, source, progress, noted=tell is not None)
+        finally:
+            self.observed.end()
+        self._place(force=bool(summary.changed))
+        ended = time.monotonic()
+        self._listed_last[source or ""] = (ended, ended - started)
+        self.observed.swept(summary, self._pipeline, whole=source is None)
+        if summary.changed:
+            self._needed = self._loose = time.monotonic()
+        return summary
+
+    def recent(self) -> Summary:
+        """The bounded pass of `reconcile`: what is new, as far as that costs little; searchable when it returns.
+
+        For jobs: on the indexer's thread alone.
+        """
+        if self._listed_last.get("", (0.0, 0.0))[1] < CHEAP_SECONDS and not self.observed.sweeping:
+            return self.sweep()
+        self._note(changed([*self._places.recent, *self._places.polled]))
+        summary = self._take_dirty()
+        if self.observed.sweeping:
+            self._pipeline.settle_talk()
+        else:
+            self._pipeline.settle()
+        self.observed.reconciled()
+        return summary
+
+    def _read_dirty(self) -> bool:
+        return bool(self._take_dirty().changed)
+
+    def _take_dirty(self) -> Summary:
+        with self._changed:
+            paths, self._dirty = self._dirty, set()
+        spots: dict[str, Spot] = {}
+        for path in paths:
+            spot = self._places.find(path)
+            if spot is not None:
+                spots[spot.file.path] = spot
+            elif path not in self._irrelevant:
+                self._list_soon(path)
+        found: list[Found] = []
+        for spot in spots.values():
+            try:
+                found.append(Found(spot.harness, spot.file, spot.look()))
+            except OSError:
+                self._list_soon(spot.file.path, spot.file.source)
+        if not found:
+            return Summary()
+        summary = self._pipeline.read(found)
+        self._dirty.update(summary.left)
+        self._places.touched(spots.values())
+        self._unsettled = True
+        self._loose = time.monotonic()
+        self.observed.live(summary)
+        self._needed = time.monotonic()
+        return summary
+
+    def _poll(self) -> None:
+        self._note(changed(self._places.polled))
+        if self._places.appeared():
+            self._place(force=True)
+            self._watch_folders()
+            self._listings.update(dict.fromkeys({source for source, _ in self._places.roots}, 0.0))
+
+    def _note(self, spots: list[Spot]) -> None:
+        with self._changed:
+            self._dirty.update(spot.file.path for spot in spots)
+
+    def _list_soon(self, path: str, source: str | None = None) -> None:
+        """A path that is not known, or not there any more, asks for a listing of its source."""
+        if source is None:
+            source = self._places.source_of(path)
+            if len(self._irrelevant) >= _UNKNOWN_KEPT:
+                self._irrelevant.clear()
+            self._irrelevant[path] = None
+        if source is not None and source not in self._listings:
+            ended, cost = self._listed_last.get(source, (0.0, 0.0))
+            self._listings[source] = max(time.monotonic(), ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
+            if os.path.isdir(path):
+                self._new_folders.add(source)
+
+    def _list_again(self) -> None:
+        now = time.monotonic()
+        for source in [source for source, due in self._listings.items() if due <= now]:
+            del self._listings[source]
+            self.sweep(source)
+            if source in self._new_folders:
+                self._new_folders.remove(source)
+                self._listings[source] = time.monotonic() + SETTLE_SECONDS
+
+    # Places
+
+    def _place(self, force: bool = False) -> None:
+        """Follow what the last sweep found."""
+        listed = [found.file.path for found in self._pipeline.discovery.found]
+        if listed == self._listed and not force:
+            return
+        self._listed = listed
+        self._places = Places.of(self._pipeline.discovery, self.config, self._environment, self._pipeline.known_roots)
+        self._irrelevant = {path: None for path in self._irrelevant if self._places.find(path) is None}
+        if self._watch is not None and set(self._places.watched) != set(self._watch.folders):
+            self._watch_folders()
+
+    def _watch_folders(self) -> None:
+        if not self._places.roots:
+            self._places = Places.of(Discovery(), self.config, self._environment, self._pipeline.known_roots)
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = Watch(self._places.watched, self._hear)
+
+    def _hear(self, paths: set[str]) -> None:
+        with self._changed:
+            self._dirty |= paths
+            self._changed.notify_all()
+
+    def _hears(self) -> bool:
+        problem = self._watch.problem if self._watch is not None else None
+        self.observed.watching = "polling" if problem else "events"
+        self.observed.watch_problem = problem
+        return problem is None
+
+    def _meet_needs(self) -> None:
+        """Take the roots of other surroundings along."""
+        with self._changed:
+            told, self._told = self._told, []
+        if told:
+            self._remember(told)
+
+    def _remember(self, told: list[Environment] | tuple[()]) -> None:
+        import json
+
+        writer = self._pipeline.writer
+        known: dict[str, list[str]] = json.loads(writer.meta("known_roots") or "{}")
+        before = json.dumps(known, sort_keys=True)
+        for environment in (self._environment, *told):
+            for harness in all_harnesses():
+                for source in harness.sources:
+                    roots = known.setdefault(source, [])
+                    roots += [str(root) for root in harness.roots(source, environment) if str(root) not in roots]
+        self._pipeline.known_roots = known
+        if json.dumps(known, sort_keys=True) != before:
+            with writer.transaction():
+                writer.set_meta("known_roots", json.dumps(known))
+            if told:
+                self._place(force=True)
+                self.sweep()
+
+    def _check_home(self) -> None:
+        if _identity(self.config.home) != self._home:
+            self.stop("the data folder is gone")
+
+    def _end(self) -> None:
+        self.stop("it ended")
+        if self._watch is not None:
+            self._watch.close()
+        with self._changed:
+            jobs, self._jobs = list(self._jobs), deque()
+        for job in jobs:
+            if job.done.set_running_or_notify_cancel():
+                job.done.set_exception(BackendFailure(ENDING))
+        self._pipeline.close()
+
+
+class _Stopped(BaseException):
+    """Ends a sweep half-way: every batch is committed, and the next sweep goes on from there."""
+
+
+def _identity(home: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(database_path(home))
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

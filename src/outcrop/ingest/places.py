@@ -1,0 +1,162 @@
+"""Which paths belong to which known file, which folders to watch for them, and what no event tells of.
+
+Built from a sweep's findings; looking a path up costs the same however many files there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from outcrop.config import Config
+from outcrop.harnesses import Environment, Form, Harness, SourceFile, all_harnesses
+from outcrop.ingest.discover import Discovery, Found, roots_of
+
+BESIDE = ("-wal", "-journal")
+"""Files of SQLite that change in place of the database."""
+RECENT = 12
+"""Newest files of a source that are looked at though no event named them."""
+POLLED = 200
+"""Of the files that no folder watched tells of, so many are polled, the newest."""
+_SOURCES = 8
+"""So many sources are in use at once, at most, as far as the newest files go."""
+
+
+@dataclass(slots=True)
+class Spot:
+    """A known file or place, and how it stood when it was last looked at."""
+
+    harness: Harness
+    file: SourceFile
+    stamp: tuple[int, int] = (-1, -1)
+
+    def look(self) -> os.stat_result:
+        """The file as it is. Raises OSError."""
+        return os.stat(self.file.path)
+
+    def changed(self) -> bool:
+        """Whether it looks different from last time, which is noted. A file that is gone is."""
+        try:
+            if self.file.form is Form.CONTAINER:
+                stamp = self.harness.stamp(self.file)
+            else:
+                found = os.stat(self.file.path)
+                stamp = (found.st_size, found.st_mtime_ns)
+        except OSError:
+            stamp = (-1, 0)
+        before, self.stamp = self.stamp, stamp
+        return stamp != before
+
+
+@dataclass(slots=True)
+class Places:
+    """Everything that is followed."""
+
+    spots: dict[str, Spot] = field(default_factory=dict)
+    containers: dict[str, Spot] = field(default_factory=dict)
+    watched: list[str] = field(default_factory=list)
+    """Folders to watch, with all below; they exist."""
+    awaited: list[str] = field(default_factory=list)
+    """Folders that would be watched if they existed."""
+    roots: list[tuple[str, str]] = field(default_factory=list)
+    """(source, folder watched or awaited)."""
+    polled: list[Spot] = field(default_factory=list)
+    recent: list[Spot] = field(default_factory=list)
+    _real: dict[str, str] = field(default_factory=dict)
+    """Folders of files without the links in them, as events name them."""
+
+    @classmethod
+    def of(cls, discovery: Discovery, config: Config, environment: Environment, also: dict[str, list[str]]) -> Places:
+        places = cls()
+        for harness in all_harnesses():
+            for source in harness.sources:
+                if config.source(source).enabled:
+                    for root in roots_of(harness, source, config, environment, also):
+                        places._add_root(harness, source, root)
+        newest: dict[str, list[tuple[int, str, Found]]] = {}
+        for found in discovery.found:
+            places._add(found)
+            newest.setdefault(found.file.source, []).append((found.stat.st_mtime_ns, found.file.path, found))
+        for some in newest.values():
+            places.recent += [places.spots[item[1]] for item in heapq.nlargest(RECENT, some)]
+        outside = [item for some in newest.values() for item in some if places._unheard(item[2])]
+        places.polled = [places.spots[path] for _, path, _ in heapq.nlargest(POLLED, outside)]
+        for spot in {id(spot): spot for spot in (*places.polled, *places.recent)}.values():
+            spot.changed()
+        return places
+
+    def find(self, path: str) -> Spot | None:
+        """The file that a changed path belongs to: itself, its database, or the tree that it lies in."""
+        spot = self.spots.get(path)
+        if spot is not None:
+            return spot
+        for suffix in BESIDE:
+            if path.endswith(suffix) and (spot := self.spots.get(path.removesuffix(suffix))) is not None:
+                return spot
+        if self.containers:
+            folder = os.path.dirname(path)
+            while folder != (above := os.path.dirname(folder)):
+                if (spot := self.containers.get(folder)) is not None:
+                    return spot
+                folder = above
+        return None
+
+    def source_of(self, path: str) -> str | None:
+        """The source below whose folders a path lies; the deepest such folder counts."""
+        best = max(
+            (item for item in self.roots if path == item[1] or path.startswith(os.path.join(item[1], ""))),
+            key=lambda item: len(item[1]),
+            default=None,
+        )
+        return best[0] if best else None
+
+    def touched(self, spots: Iterable[Spot]) -> None:
+        """These changed just now, so that they are among the newest."""
+        for spot in spots:
+            spot.changed()
+            if not any(spot is other for other in self.recent):
+                self.recent.append(spot)
+        del self.recent[: -RECENT * _SOURCES]
+
+    def appeared(self) -> bool:
+        """Whether a folder that was awaited is there now."""
+        return any(os.path.isdir(folder) for folder in self.awaited)
+
+    def _add_root(self, harness: Harness, source: str, root: Path) -> None:
+        for folder in harness.watched(source, root):
+            path = os.path.realpath(folder)
+            self.roots.append((source, path))
+            if os.path.isdir(path):
+                if path not in self.watched:
+                    self.watched.append(path)
+            elif path not in self.awaited:
+                self.awaited.append(path)
+
+    def _add(self, found: Found) -> None:
+        spot = Spot(found.harness, found.file)
+        self.spots[found.file.path] = spot
+        real = self._without_links(found.file.path)
+        self.spots.setdefault(real, spot)
+        if found.file.form is Form.CONTAINER and os.path.isdir(real):
+            self.containers[found.file.path] = self.containers[real] = spot
+
+    def _without_links(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        if folder not in self._real:
+            self._real[folder] = os.path.realpath(folder)
+        return os.path.join(self._real[folder], name)
+
+    def _unheard(self, found: Found) -> bool:
+        """Whether no event tells of this file: it lies elsewhere, or its writer maps it into memory."""
+        path = self._without_links(found.file.path)
+        if found.file.form is Form.CONTAINER and path not in self.containers:
+            return True
+        return not any(path == folder or path.startswith(os.path.join(folder, "")) for folder in self.watched)
+
+
+def changed(spots: Iterable[Spot]) -> list[Spot]:
+    """Those that look different from last time."""
+    return [spot for spot in spots if spot.changed()]

@@ -1,0 +1,148 @@
+"""The methods of the indexer's local door: hello, status, leave, and its jobs.
+
+`hello` comes first. A job runs in a slot; its progress is told as notifications, and it may be cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from outcrop import __version__
+from outcrop.errors import Cancelled, OutcropError
+from outcrop.servers.door import same
+from outcrop.servers.jsonrpc import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Call,
+    Id,
+    Message,
+    RpcError,
+    notification_frame,
+)
+
+JOB_ERROR = -32000
+"""A job that failed; `data` holds the typed error: `code`, `kind`, `details`."""
+_POLL = 0.5
+
+
+class Indexing(Protocol):
+    """The indexer behind the door."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Its jobs."""
+
+    def hello(self, told: Any) -> None: ...
+
+    def status(self) -> dict[str, Any]: ...
+
+    def leave(self, reason: str) -> None: ...
+
+    def begin(
+        self, name: str, params: dict[str, Any], tell: Callable[[str, int, int, int], None]
+    ) -> Future[dict[str, Any]]: ...
+
+
+@dataclass(slots=True)
+class IndexerMethods:
+    """One connection's (`jsonrpc.Handler`). `send` tells the client of progress; `token` is what it must know."""
+
+    indexer: Indexing
+    send: Callable[[bytes], None]
+    token: str | None = None
+    greeted: bool = False
+
+    def answer(self, message: Message) -> dict[str, Any]:
+        if message.method == "hello":
+            return self._hello(message.params)
+        self._known()
+        match message.method:
+            case "status":
+                return self.indexer.status()
+            case "leave":
+                self.indexer.leave("it was asked to leave")
+                return {}
+            case _:
+                raise RpcError(METHOD_NOT_FOUND, f"method not found: {message.method}")
+
+    def begin(self, message: Message, call: Call) -> _JobCall | None:
+        if message.method not in self.indexer.names:
+            return None
+        self._known()
+        return _JobCall(self, message, call)
+
+    def cancels(self, message: Message) -> Id | None:
+        target = message.params.get("id")
+        is_id = isinstance(target, str | int | float) and not isinstance(target, bool)
+        return target if message.method == "rpc.cancel" and is_id else None
+
+    def _known(self) -> None:
+        if not self.greeted:
+            raise RpcError(INVALID_REQUEST, "say hello first")
+
+    def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
+        if not same(self.token, params.get("token")):
+            raise RpcError(INVALID_REQUEST, "the token is wrong")
+        self.greeted = True
+        if params.get("environment") is not None:
+            try:
+                self.indexer.hello(params["environment"])
+            except OutcropError as error:
+                raise _told(error) from None
+        if is_newer(params.get("version"), __version__):
+            # The newer one migrates the store; this one cannot read it then.
+            self.indexer.leave("a newer version takes over")
+        return {"version": __version__}
+
+
+@dataclass(slots=True)
+class _JobCall:
+    """A job as a request in flight (`jsonrpc.Work`)."""
+
+    methods: IndexerMethods
+    message: Message
+    call: Call
+    answered: dict[str, Any] | None = None
+
+    def run(self) -> dict[str, Any]:
+        try:
+            done = self.methods.indexer.begin(self.message.method, self.message.params, self._tell)
+            while True:
+                try:
+                    return done.result(timeout=_POLL)
+                except TimeoutError:
+                    if self.call.cancelled() and done.cancel():
+                        return self.refuse(Cancelled("the request was cancelled"))
+        except CancelledError:
+            return self.refuse(Cancelled("the request was cancelled"))
+        except OutcropError as error:
+            return self.refuse(error)
+
+    def refuse(self, error: OutcropError) -> dict[str, Any]:
+        raise _told(error)
+
+    def _tell(self, path: str, done: int, total: int, events: int) -> None:
+        if self.call.cancelled():
+            raise Cancelled("the request was cancelled")
+        told = {"path": path, "done": done, "total": total, "events": events}
+        self.methods.send(notification_frame("progress", told))
+
+
+def _told(error: OutcropError) -> RpcError:
+    data = {"code": error.code, "kind": type(error).__name__, "details": error.details}
+    return RpcError(JOB_ERROR, error.message, data)
+
+
+def is_newer(version: object, than: str) -> bool:
+    """Whether `version` is a version above `than`; anything else is not."""
+    try:
+        return isinstance(version, str) and _numbers(version) > _numbers(than)
+    except ValueError:
+        return False
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("+")[0].split("."))
