@@ -29,6 +29,7 @@ class Setting:
 SETTINGS: dict[str, dict[str, Setting]] = {
     "index": {"auto": Setting(bool, True)},
     "redaction": {"enabled": Setting(bool, True)},
+    "search": {"enabled": Setting(bool, True)},
     "mcp": {
         "max_results": Setting(int, 50, 1, 500),
         "parallel": Setting(int, 4, 1, 64),
@@ -65,6 +66,7 @@ class Config:
     file: Path
     auto_index: bool = True
     redaction: bool = True
+    search: bool = True
     max_results: int = 50
     parallel: int = 4
     queue: int = 16
@@ -97,12 +99,14 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
         if name not in known:
             raise check.unknown("section" if isinstance(value, dict) else "key", name, "", known)
         check.typed(value, dict, name)
-    index, redaction, mcp, retention = (check.section(name, written.get(name, {})) for name in SETTINGS)
+    read = {name: check.section(name, written.get(name, {})) for name in SETTINGS}
+    index, redaction, search, mcp, retention = read.values()
     return Config(
         home,
         file,
         auto_index=_auto(surroundings, index["auto"]),
         redaction=redaction["enabled"],
+        search=search["enabled"],
         max_results=mcp["max_results"],
         parallel=mcp["parallel"],
         queue=mcp["queue"],

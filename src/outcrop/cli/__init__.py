@@ -15,6 +15,8 @@ from outcrop.errors import EXIT_INTERRUPTED, EXIT_IO, EXIT_OK, EXIT_USAGE, Outcr
 
 VERBS: dict[str, tuple[str, str]] = {
     "index": ("outcrop.cli.index", "read what is new in the agents' session files"),
+    "search": ("outcrop.cli.search", "find sessions, each with what matched and how to resume it"),
+    "resume": ("outcrop.cli.resume", "go on with a session where it ran"),
     "watch": ("outcrop.cli.watch", "stay and follow the agents' session files"),
     "events": ("outcrop.cli.events", "search for prompts, answers and other events"),
     "open": ("outcrop.cli.open", "show a session, a turn or an event"),
@@ -22,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "touches": ("outcrop.cli.touches", "tell which sessions read or changed a file"),
     "call": ("outcrop.cli.call", "run one MCP tool and print its envelope"),
     "mcp": ("outcrop.cli.mcp", "serve the MCP tools on standard input and output"),
+    "relay": ("outcrop.cli.relay", "serve session search on standard input and output, for another machine"),
     "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),
     "forget": ("outcrop.cli.forget", "erase sessions for good, and prove it"),
     "rescrub": ("outcrop.cli.rescrub", "mask what is stored with today's rules, and prove that the old text is gone"),

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outcrop import config
 from outcrop.config import Config
-from outcrop.contracts.catalog import Catalog
-from outcrop.contracts.mcp_v1.envelope import Context
+from outcrop.contracts.catalog import Catalog, Resume
 from outcrop.errors import OutcropError
-from outcrop.harnesses import REGISTRY, all_sources
+from outcrop.harnesses import REGISTRY, Environment, all_agents, all_sources, load
 from outcrop.store import Rooted, Store, open_store
+from outcrop.store.embedded.read import EmbeddedStore
+
+if TYPE_CHECKING:
+    from outcrop.contracts.mcp_v1.envelope import Context
 
 
 def build(deadline: float | None = None, settings: Config | None = None, project_only: bool = False) -> Context:
     """`deadline` is on the clock of `time.monotonic`. Raises ConfigError; a store that is missing is no error here."""
+    from outcrop.contracts.mcp_v1.envelope import Context
+
     settings = settings or load_config()
     store = open_store(settings.home)
     return Context(
@@ -27,6 +33,11 @@ def build(deadline: float | None = None, settings: Config | None = None, project
         deadline=deadline,
         locate=_locate,
     )
+
+
+def store(settings: Config) -> EmbeddedStore:
+    """The store of the configured folder, for the commands that look at rows themselves."""
+    return EmbeddedStore(settings.home)
 
 
 def attended(deadline: float | None = None) -> Context:
@@ -46,8 +57,21 @@ def catalog(settings: Config, store: Store | None = None) -> Catalog:
     return Catalog(
         harnesses={name: entry.title for name, entry in REGISTRY.items()},
         sources=tuple(source for source in all_sources() if settings.source(source).enabled),
+        agents=all_agents(),
+        resume=_resume,
         holding=None if store is None else lambda: _sources_with_data(store),
     )
+
+
+def _resume(harness: str, source: str, native: str, path: str | None) -> Resume | None:
+    """How a session is taken up again; None where its harness cannot, or is not known any more."""
+    if harness not in REGISTRY:
+        return None
+    known = load(harness)
+    argv = known.resume_command(native, source)
+    if argv is None:
+        return None
+    return Resume(argv, known.resume_variables(path, Environment.here()) if path is not None else {})
 
 
 def _sources_with_data(store: Store) -> tuple[str, ...]:

@@ -47,6 +47,23 @@ def alone(config: Config) -> Iterator[None]:
             start.spawn(config.home)
 
 
+def reconcile(config: Config) -> None:
+    """Have the indexer read what is newest (ruling 40); where none may be started this process does, under the lock."""
+    from outcrop.harnesses import Environment
+    from outcrop.ingest.pipeline import index
+    from outcrop.servers import start
+
+    if handed(config, "reconcile", {}) is not None:
+        return
+    if config.auto_index and start.spawn(config.home):
+        client = start.awaited(config.home, Environment.here().told())
+        if client is not None:
+            client.close()
+            handed(config, "reconcile", {})
+            return
+    index(config)
+
+
 def attend(config: Config) -> None:
     """Have somebody follow the files; where nobody does yet, take in what is newest. Never raises."""
     from outcrop.harnesses import Environment

@@ -10,16 +10,14 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from outcrop import config
+from outcrop.cli.following import follower
 from outcrop.harnesses import all_sources
 from outcrop.servers import stdio
 from outcrop.servers.jsonrpc import Slots
 from outcrop.servers.mcp import Protocol, Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from outcrop.contracts.mcp_v1.envelope import Context
-    from outcrop.servers import start
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -44,30 +42,6 @@ def run(args: Namespace) -> int:
 
         return context.build(settings=settings, project_only=args.project_only)
 
-    needed = _follow(settings) if settings.auto_index else None
-    return stdio.serve(Protocol(Toolbox(open_context, sources), needed), Slots(settings.parallel, settings.queue))
-
-
-def _follow(settings: config.Config) -> Callable[[], None]:
-    """What the protocol calls whenever the index is needed: the files are to be followed as long as we live."""
-    import threading
-
-    lease: list[start.Lease] = []
-    renewing = threading.Lock()
-
-    def renew() -> None:
-        try:
-            if not lease:
-                from outcrop.harnesses import Environment
-                from outcrop.servers import start
-
-                lease.append(start.Lease(settings.home, Environment.here().told()))
-            lease[0].renew()
-        finally:
-            renewing.release()
-
-    def needed() -> None:
-        if renewing.acquire(blocking=False):
-            threading.Thread(target=renew, name="lease", daemon=True).start()
-
-    return needed
+    return stdio.serve(
+        Protocol(Toolbox(open_context, sources), follower(settings)), Slots(settings.parallel, settings.queue)
+    )

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from outcrop.contracts.mcp_v1.envelope import NO_STORE, NOTHING_INDEXED
 from outcrop.errors import EXIT_IO, EXIT_NOT_READY, EXIT_NOTHING, EXIT_OK, EXIT_USAGE
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
@@ -31,6 +30,8 @@ _UNITS = ((86400 * 365, "year"), (86400 * 30, "month"), (86400, "day"), (3600, "
 
 def exit_code(envelope: dict[str, Any]) -> int:
     """The exit code for an envelope: 0 for every success."""
+    from outcrop.contracts.mcp_v1.envelope import NO_STORE
+
     if "error" not in envelope:
         return EXIT_OK
     error = envelope["error"]
@@ -41,6 +42,8 @@ def exit_code(envelope: dict[str, Any]) -> int:
 
 def exit_code_of_list(envelope: dict[str, Any]) -> int:
     """The same for a command that may find nothing."""
+    from outcrop.contracts.mcp_v1.envelope import NOTHING_INDEXED
+
     if "error" in envelope or envelope["data"]["result_count"]:
         return exit_code(envelope)
     return EXIT_NOT_READY if NOTHING_INDEXED in envelope["warnings"] else EXIT_NOTHING
@@ -103,6 +106,10 @@ class Ink:
 
     def dim(self, text: str) -> str:
         return self._wrap("2", text)
+
+    def mark(self, text: str) -> str:
+        """What a search was for."""
+        return self._wrap("1;33", text)
 
     def _wrap(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.on else text

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from outcrop.cli import context, output
+from outcrop.cli.bounds import bound, wire
 from outcrop.contracts import mcp_v1
-from outcrop.errors import InvalidRequest
 
-_SPAN = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DEFAULT = "7d"
 
 
@@ -35,7 +31,7 @@ def run(args: Namespace) -> int:
     now = datetime.now(UTC)
     arguments: dict[str, Any] = {
         "start_datetime": bound("--since", args.since or _DEFAULT, now),
-        "end_datetime": bound("--until", args.until, now, end=True) if args.until else _wire(now),
+        "end_datetime": bound("--until", args.until, now, end=True) if args.until else wire(now),
         "limit": args.limit,
         "mode": args.mode,
         "harness": args.harness,
@@ -46,24 +42,6 @@ def run(args: Namespace) -> int:
     envelope = mcp_v1.call("list_sessions", arguments, context.attended())
     output.answer(envelope, args.json, _show)
     return output.exit_code_of_list(envelope)
-
-
-def bound(option: str, text: str, now: datetime, *, end: bool = False) -> str:
-    """A bound as RFC 3339: spans count back from now, dates and times without an offset are local."""
-    span = _SPAN.fullmatch(text)
-    try:
-        if span:
-            return _wire(now - timedelta(**{_UNITS[span[2]]: int(span[1])}))
-        if _DATE.fullmatch(text):
-            day = date.fromisoformat(text) + timedelta(days=1 if end else 0)
-            return _wire(datetime.combine(day, time()).astimezone())
-        return _wire(datetime.fromisoformat(text.strip()).astimezone())
-    except (ValueError, OverflowError):
-        raise InvalidRequest(f"{option}: {text!r} is no time, no date and no span such as 2d") from None
-
-
-def _wire(moment: datetime) -> str:
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
 
 
 def _show(envelope: dict[str, Any]) -> None:

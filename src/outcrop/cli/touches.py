@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from outcrop.cli import context, output
-from outcrop.cli.sessions import bound
-from outcrop.contracts import mcp_v1
+from outcrop.cli.bounds import bound
+from outcrop.contracts import mcp_v1, moments
 from outcrop.contracts.mcp_v1 import file_attention, shapes
 from outcrop.errors import EXIT_NOTHING, EXIT_OK
 from outcrop.store import Touched
@@ -72,7 +72,7 @@ def _show(seen: file_attention.Attention, ink: output.Ink, events: bool) -> None
             print(ink.bold(output.clean(" ".join(title.split())[: shapes.LABEL])))
             print(f"   {output.clean(session.harness)}  {ink.dim(str(shapes.session_id(session.uid)))}")
         touch = row.touches[0]
-        when = output.moment(shapes.timestamp(touch.time))
+        when = output.moment(moments.timestamp(touch.time))
         what = f"{output.clean(touch.tool or 'a tool')}: {_effects(row.touches)}" if events else _effects(row.touches)
         print(f"   {when}  {what}")
         for root in sorted({touch.root or "in an unknown working tree" for touch in row.touches}):

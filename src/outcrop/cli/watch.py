@@ -7,10 +7,15 @@ import sys
 import threading
 import time
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outcrop import __version__
 from outcrop.errors import EXIT_INTERRUPTED, EXIT_OK, StoreBusy
+
+if TYPE_CHECKING:
+    from outcrop.config import Config
+    from outcrop.ingest.indexer import Indexer
+    from outcrop.servers.vault import VaultMethods
 
 TAKE_OVER_SECONDS = 15.0
 
@@ -29,20 +34,29 @@ def run(args: Namespace) -> int:
     from outcrop.servers.indexing import IndexerMethods
     from outcrop.servers.jsonrpc import Slots
     from outcrop.servers.local import Address
+    from outcrop.servers.vault import METHODS
 
     config = load_config()
     linger = args.linger if args.linger is not None else (LINGER_SECONDS if args.background else None)
     indexer = Indexer(config, Environment.here(), linger)
     jobs = Jobs(indexer)
+    vault = _session_search(config, indexer)
     signals = _Signals(indexer.stop)
     doors: list[Door] = []
     record = _Record(config.home)
 
     def ready() -> None:
         record.begin()
-        slots = Slots(running=4, waiting=64)
-        address = Address.of(config.home)
-        doors.append(Door(address, lambda send, token: IndexerMethods(jobs, send, token), slots, indexer.lease))
+        searches = Slots(config.parallel, config.queue)
+        doors.append(
+            Door(
+                Address.of(config.home),
+                lambda send, token: IndexerMethods(jobs, vault, send, token),
+                Slots(running=4, waiting=64),
+                indexer.lease,
+                dict.fromkeys(METHODS, searches),
+            )
+        )
         if not args.background:
             print("following the agents' files; Ctrl-C ends it", file=sys.stderr, flush=True)
 
@@ -66,6 +80,25 @@ def run(args: Namespace) -> int:
     if not args.background:
         print(f"ended: {reason}", file=sys.stderr)
     return EXIT_OK
+
+
+def _session_search(config: Config, indexer: Indexer) -> VaultMethods:
+    """Register the indexer's own service; its methods for processes of this user on this machine (ruling 49)."""
+    from outcrop.cli import context
+    from outcrop.contracts.vault.exposure import Transport
+    from outcrop.contracts.vault.local import LocalService
+    from outcrop.contracts.vault.service import set_session_search_service
+    from outcrop.contracts.vault.watched import WatchedService
+    from outcrop.servers.vault import VaultMethods
+
+    def reconcile() -> None:
+        indexer.reconcile().result()
+
+    store = context.store(config)
+    catalog = context.catalog(config, store)
+    local = LocalService(store, catalog, reconcile, config.search)
+    set_session_search_service(WatchedService(local, indexer.observed))
+    return VaultMethods(Transport.RUNTIME, catalog.agents)
 
 
 class _Signals:

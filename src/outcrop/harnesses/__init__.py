@@ -27,32 +27,40 @@ class Entry:
     module: str
     title: str
     sources: tuple[str, ...]
+    agents: tuple[str, ...]
+    """The agent tag of the session search contract, or one for each source (ruling 47)."""
 
 
 REGISTRY: dict[str, Entry] = {
-    "claude-code": Entry("outcrop.harnesses.claude_code", "Claude Code", ("claude", "claude-cowork")),
-    "codex": Entry("outcrop.harnesses.codex", "Codex", ("codex",)),
-    "opencode": Entry("outcrop.harnesses.opencode", "OpenCode", ("opencode",)),
-    "crush": Entry("outcrop.harnesses.crush", "Crush", ("crush",)),
-    "cursor": Entry("outcrop.harnesses.cursor", "Cursor", ("cursor-sqlite", "cursor")),
-    "cline": Entry("outcrop.harnesses.cline", "Cline", ("cline", "roo")),
-    "aider": Entry("outcrop.harnesses.aider", "Aider", ("aider",)),
-    "pi-coding-agent": Entry("outcrop.harnesses.pi_coding_agent", "Pi", ("pi", "omp")),
-    "prime-agent": Entry("outcrop.harnesses.prime_agent", "Prime Agent", ("prime-agent", "prime-agent-subagents")),
-    "copilot-cli": Entry("outcrop.harnesses.copilot_cli", "Copilot CLI", ("copilot-cli",)),
-    "copilot-vscode": Entry("outcrop.harnesses.copilot_vscode", "VS Code Copilot Chat", ("copilot-vscode",)),
-    "antigravity": Entry("outcrop.harnesses.antigravity", "Antigravity", ("antigravity", "antigravity-cli")),
-    "kimi-cli": Entry("outcrop.harnesses.kimi_cli", "Kimi CLI", ("kimi-cli",)),
-    "kiro-cli": Entry("outcrop.harnesses.kiro_cli", "Kiro CLI", ("kiro",)),
-    "goose": Entry("outcrop.harnesses.goose", "Goose", ("goose",)),
-    "hermes": Entry("outcrop.harnesses.hermes", "Hermes Agent", ("hermes",)),
-    "nac": Entry("outcrop.harnesses.nac", "nac", ("nac",)),
-    "openhands": Entry("outcrop.harnesses.openhands", "OpenHands", ("openhands",)),
-    "qwen-code": Entry("outcrop.harnesses.qwen_code", "Qwen Code", ("qwen-code",)),
-    "gemini-cli": Entry("outcrop.harnesses.gemini_cli", "Gemini CLI", ("gemini-cli",)),
-    "droid": Entry("outcrop.harnesses.droid", "Droid", ("droid",)),
-    "grok": Entry("outcrop.harnesses.grok", "Grok", ("grok",)),
-    "openclaw": Entry("outcrop.harnesses.openclaw", "OpenClaw", ("openclaw",)),
+    "claude-code": Entry("outcrop.harnesses.claude_code", "Claude Code", ("claude", "claude-cowork"), ("claude",)),
+    "codex": Entry("outcrop.harnesses.codex", "Codex", ("codex",), ("codex",)),
+    "opencode": Entry("outcrop.harnesses.opencode", "OpenCode", ("opencode",), ("opencode",)),
+    "crush": Entry("outcrop.harnesses.crush", "Crush", ("crush",), ("crush",)),
+    "cursor": Entry("outcrop.harnesses.cursor", "Cursor", ("cursor-sqlite", "cursor"), ("cursor",)),
+    "cline": Entry("outcrop.harnesses.cline", "Cline", ("cline", "roo"), ("cline",)),
+    "aider": Entry("outcrop.harnesses.aider", "Aider", ("aider",), ("aider",)),
+    "pi-coding-agent": Entry("outcrop.harnesses.pi_coding_agent", "Pi", ("pi", "omp"), ("pi", "omp")),
+    "prime-agent": Entry(
+        "outcrop.harnesses.prime_agent", "Prime Agent", ("prime-agent", "prime-agent-subagents"), ("prime-agent",)
+    ),
+    "copilot-cli": Entry("outcrop.harnesses.copilot_cli", "Copilot CLI", ("copilot-cli",), ("copilot",)),
+    "copilot-vscode": Entry(
+        "outcrop.harnesses.copilot_vscode", "VS Code Copilot Chat", ("copilot-vscode",), ("copilot-vscode",)
+    ),
+    "antigravity": Entry(
+        "outcrop.harnesses.antigravity", "Antigravity", ("antigravity", "antigravity-cli"), ("antigravity",)
+    ),
+    "kimi-cli": Entry("outcrop.harnesses.kimi_cli", "Kimi CLI", ("kimi-cli",), ("kimi",)),
+    "kiro-cli": Entry("outcrop.harnesses.kiro_cli", "Kiro CLI", ("kiro",), ("kiro",)),
+    "goose": Entry("outcrop.harnesses.goose", "Goose", ("goose",), ("goose",)),
+    "hermes": Entry("outcrop.harnesses.hermes", "Hermes Agent", ("hermes",), ("hermes",)),
+    "nac": Entry("outcrop.harnesses.nac", "nac", ("nac",), ("nac",)),
+    "openhands": Entry("outcrop.harnesses.openhands", "OpenHands", ("openhands",), ("openhands",)),
+    "qwen-code": Entry("outcrop.harnesses.qwen_code", "Qwen Code", ("qwen-code",), ("qwen",)),
+    "gemini-cli": Entry("outcrop.harnesses.gemini_cli", "Gemini CLI", ("gemini-cli",), ("gemini",)),
+    "droid": Entry("outcrop.harnesses.droid", "Droid", ("droid",), ("droid",)),
+    "grok": Entry("outcrop.harnesses.grok", "Grok", ("grok",), ("grok",)),
+    "openclaw": Entry("outcrop.harnesses.openclaw", "OpenClaw", ("openclaw",), ("openclaw",)),
 }
 """Harness name → its entry. The module holds `HARNESS` and is imported on use: servers and commands must start fast."""
 
@@ -245,6 +253,10 @@ class Harness(Protocol):
         """The command that continues a session, to be run in its working directory; None where there is none."""
         return None
 
+    def resume_variables(self, path: str, environment: Environment) -> Mapping[str, str]:
+        """What the command needs in its environment to find a session that is recorded in `path`."""
+        return {}
+
 
 def load(name: str) -> Harness:
     """The harness of that name. Raises KeyError for a name that the registry does not hold."""
@@ -255,6 +267,16 @@ def load(name: str) -> Harness:
 def all_sources() -> list[str]:
     """The names of all sources, in the registry's order; imports no harness."""
     return [source for entry in REGISTRY.values() for source in entry.sources]
+
+
+def all_agents() -> dict[str, tuple[tuple[str, str | None], ...]]:
+    """Agent tag → the (harness, source) pairs that it stands for; source None: all of the harness."""
+    found: dict[str, tuple[tuple[str, str | None], ...]] = {}
+    for name, entry in REGISTRY.items():
+        sources = entry.sources if len(entry.agents) > 1 else (None,)
+        for agent, source in zip(entry.agents, sources, strict=True):
+            found[agent] = (*found.get(agent, ()), (name, source))
+    return found
 
 
 def all_harnesses() -> list[Harness]:

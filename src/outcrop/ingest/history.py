@@ -25,7 +25,7 @@ from outcrop.ingest.staging import (
 )
 from outcrop.model import END_CODE, EVENT_TYPES, TYPE_CODE, Event, EventType
 from outcrop.store.embedded import rows
-from outcrop.store.embedded.write import CONVERSATION, FileRow, Writer, text_class
+from outcrop.store.embedded.write import ANSWER, CONVERSATION, FileRow, Writer, text_class
 from outcrop.turns import TurnFold, fold_stored
 
 _USER = TYPE_CODE[EventType.USER_INPUT]
@@ -327,7 +327,8 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
     for work in works.values():
         for turn in work.rebuild:
             rebuild_turn(writer, turn)
-        refresh(writer, work.id, file.id, harness, moved=work.moved)
+        more = None if anew else sum(row[7] <= ANSWER for row in work.events)
+        refresh(writer, work.id, file.id, harness, work.moved, more)
     for work in works.values():
         for changed in copies.decide(writer, work.id, work.arrived):
             refresh(writer, changed, file.id, harness, moved=renumber(writer, changed))

@@ -134,6 +134,7 @@ class Indexer:
         """Have `run` end at the next occasion. Safe in a signal handler's thread, not in the handler."""
         with self._changed:
             self._stopping = self._stopping or reason
+            self.observed.closed = True
             self._changed.notify_all()
 
     # The owner's thread
@@ -181,6 +182,7 @@ class Indexer:
                 self._work()
                 if self._loose is not None and time.monotonic() - self._loose > QUIET_SECONDS:
                     self._loose = None
+                    self._pipeline.settle()  # documents of whole sessions wait for quiet
                     self._pipeline.pack()
                 self._failures = 0
                 self.observed.problem = None
@@ -224,7 +226,8 @@ class Indexer:
         if not self._dirty and not self._jobs:
             return False
         some = self._read_dirty()
-        while (job := self._next_job(quick=True)) is not None:
+        # Before the first sweep is done nothing is known of what is newest.
+        while self.observed.last_sweep_completed_at is not None and (job := self._next_job(quick=True)) is not None:
             self._serve(job)
             some = True
         if some:
@@ -256,7 +259,6 @@ class Indexer:
 
     def sweep(self, source: str | None = None, full: bool = False, tell: Progress | None = None) -> Summary:
         """Look at every file of all sources, or of one. For jobs: on the indexer's thread alone."""
-        started = time.monotonic()
 
         def progress(path: str, done: int, total: int, events: int) -> None:
             self.observed.progress(path, done, total, events)
@@ -269,8 +271,7 @@ class Indexer:
         finally:
             self.observed.end()
         self._place(force=bool(summary.changed))
-        ended = time.monotonic()
-        self._listed_last[source or ""] = (ended, ended - started)
+        self._listed_last[source or ""] = (time.monotonic(), self._pipeline.listing_seconds)
         self.observed.swept(summary, self._pipeline, whole=source is None)
         if summary.changed:
             self._needed = self._loose = time.monotonic()

@@ -16,6 +16,10 @@ class Observed:
     """Times in UTC ms. A value that is replaced whole needs no lock."""
 
     started_at: int = field(default_factory=lambda: _now())
+    begun: bool = False
+    """Whether a sweep has begun."""
+    closed: bool = False
+    """Whether it follows nothing any more."""
     last_reconcile_at: int | None = None
     last_sweep_completed_at: int | None = None
     files_indexed: int = 0
@@ -31,6 +35,7 @@ class Observed:
     problem: str | None = None
 
     def begin(self) -> None:
+        self.begun = True
         self.sweeping += 1
 
     def end(self) -> None:

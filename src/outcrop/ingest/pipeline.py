@@ -111,6 +111,8 @@ class Pipeline:
         self.known_roots: dict[str, list[str]] = json.loads(self.writer.meta("known_roots") or "{}")
         """Roots of all surroundings ever told of, by source: what this process does not see is not gone for that."""
         self.discovery = Discovery()
+        self.listing_seconds = 0.0
+        """What the last sweep took to find what had changed."""
         """What the last sweep found, source by source."""
         self._reading: set[str] = set()
 
@@ -142,6 +144,7 @@ class Pipeline:
         # Before reading: what a file that is gone had brought can go over to one that is there.
         summary.problems += _note_missing(self.writer, discovery, known.values(), source)
         changed = [found for found in discovery.newest_first() if full or _changed(found, known)]
+        self.listing_seconds = time.monotonic() - started
         summary.files = len(discovery.found)
         total = sum(found.stat.st_size for found in changed)
         done = 0

@@ -12,7 +12,7 @@ from outcrop import ids
 from outcrop.harnesses import Harness
 from outcrop.ingest.project import locate, project_of
 from outcrop.store.embedded import rows
-from outcrop.store.embedded.write import Writer
+from outcrop.store.embedded.write import ANSWER, Writer
 
 TITLES = ("title.user", "title.generated", "title.summary")
 """Recorded titles, best first."""
@@ -23,11 +23,12 @@ SLUG_LIMIT = 120
 SUMMARY_LIMIT = 240
 
 
-def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bool) -> None:
-    """Bring a session's row up to date. `file` touched it."""
+def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bool, more: int | None = None) -> None:
+    """Bring a session's row up to date. `file` touched it. `more`: that many messages came and none went."""
     db = writer.db
     old = db.execute(
-        "SELECT uid, harness, source, copies, file, files, parent, relation FROM session WHERE id = ?", (session,)
+        "SELECT uid, harness, source, copies, file, files, parent, relation, messages FROM session WHERE id = ?",
+        (session,),
     ).fetchone()
     first_file, several = old[4], old[5]
     if first_file is None:
@@ -55,6 +56,10 @@ def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bo
     ).fetchone()
     mode = (1 if edge[4] else 0) | (2 if edge[3] else 0) | (4 if edge[2] else 0)
     facts = dict(writer.facts(session))
+    if more is None or several:
+        messages, more = _messages(writer, session), 0
+    else:
+        messages = old[8]
     prompt = db.execute(
         "SELECT t.user_text FROM turn t JOIN event e ON e.id = t.user_event WHERE t.session = ? AND NOT t.hidden"
         " AND NOT e.flags & ? ORDER BY t.ord LIMIT 1",
@@ -63,7 +68,7 @@ def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bo
     db.execute(
         "UPDATE session SET source = ?, title = ?, summary = ?, slug = ?, label = ?, first_prompt = ?, version = ?,"
         " agent = ?, machine = ?, file = ?, files = ?, started = ?, updated = ?, turn_count = ?, event_count = ?,"
-        " completed = ?,"
+        " messages = ?, completed = ?,"
         " mode = mode | ?, first_event = coalesce(min(first_event, ?), first_event, ?),"
         " last_event = max(coalesce(last_event, 0), ?),"
         " shape = shape + ? WHERE id = ?",
@@ -72,7 +77,7 @@ def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bo
             _title(facts), _short(facts.get("summary"), SUMMARY_LIMIT), _short(facts.get("slug"), SLUG_LIMIT),
             _text(facts.get("label")), prompt[0] if prompt else None, _text(facts.get("version")),
             _text(facts.get("agent")), int(bool(facts.get("machine"))), first_file, int(bool(several)),
-            started or 0, updated or 0, turn_count, event_count, int(bool(ends and ends[0])), mode,
+            started or 0, updated or 0, turn_count, event_count, messages + more, int(bool(ends and ends[0])), mode,
             edge[0], edge[0], edge[1] or 0, int(moved), session,
         ),
     )  # fmt: skip
@@ -122,6 +127,16 @@ def _prefer_best_source(writer: Writer, session: int, harness: Harness, source: 
         (best, OTHER_STORE, session),
     )
     return best
+
+
+def _messages(writer: Writer, session: int) -> int:
+    """The prompts and answers that are shown."""
+    found = writer.db.execute(
+        "SELECT count(*) FROM turn t JOIN event e ON e.turn = t.id WHERE t.session = ? AND NOT t.hidden"
+        " AND e.type <= ?",
+        (session, ANSWER),
+    ).fetchone()
+    return int(found[0])
 
 
 def _own_times(writer: Writer, session: int) -> tuple[int, int] | None:

@@ -29,7 +29,7 @@ def _status(db: sqlite3.Connection, home: Path) -> dict[str, Any]:
     meta = dict(db.execute("SELECT k, v FROM meta"))
     totals = db.execute(
         "SELECT (SELECT count(*) FROM session WHERE event_count > 0), (SELECT count(*) FROM turn WHERE NOT hidden),"
-        " (SELECT count(*) FROM event), (SELECT count(*) FROM text_todo),"
+        " (SELECT count(*) FROM event), (SELECT count(*) FROM text_todo WHERE class < 2),"
         " (SELECT count(*) FROM tombstone)"
     ).fetchone()
     return {

@@ -6,24 +6,22 @@ original inside the asked scope, else the oldest copy ("Copies" of the rulings).
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, cast
 
-from outcrop import calls
-from outcrop.errors import Cancelled, TextIndexRebuilding
-from outcrop.model import Content, EventRow, EventType
+from outcrop.errors import Cancelled
+from outcrop.model import EventType
 from outcrop.search import hashes, rank, repair
 from outcrop.search import query as queries
 from outcrop.search.query import Builder, Parsed, Scope
 from outcrop.search.snippet import snippet
+from outcrop.search.texts import searched_text, stands_in
+from outcrop.search.views import looked_at
 from outcrop.store import Found, Snapshot, Store
 from outcrop.store.embedded import analysis
-from outcrop.store.embedded.text import TextReader, View, engine_error, is_engine_failure
+from outcrop.store.embedded.text import View
 from outcrop.store.embedded.text_fields import TOOL_TYPES, schema
 
-_ATTEMPTS = 5
 _AT_ONCE = 64
 _MOST_COPIES = 4096
 
@@ -62,35 +60,18 @@ class EventHits:
     warnings: list[str]
 
 
-class _TextStore(Protocol):
-    """What a store with a text index has beside `Store`."""
-
-    @property
-    def text(self) -> TextReader: ...
-
-    def connection(self) -> sqlite3.Connection: ...
-
-
 def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool] | None = None) -> EventHits:
     """The best `query.limit` events.
 
     Raises TextIndexRebuilding where no index can answer, Cancelled once `cancelled` says so, and the store's errors.
     """
-    embedded = cast(_TextStore, store)
-    for _ in range(_ATTEMPTS):
-        view = embedded.text.view(embedded.connection())
-        if view is None:
-            return EventHits([], False, [])
-        with store.snapshot(cancelled, query.project) as snapshot:
-            if not embedded.text.current(embedded.connection(), view):
-                continue
-            try:
-                return _Search(snapshot, view, query, cancelled).answer(snapshot.coverage())
-            except BaseException as error:
-                if is_engine_failure(error):
-                    raise engine_error(error) from error
-                raise
-    raise TextIndexRebuilding
+    return looked_at(
+        store,
+        lambda snapshot, view, _: _Search(snapshot, view, query, cancelled).answer(snapshot.coverage()),
+        lambda snapshot: EventHits([], False, _partial(snapshot.coverage())),
+        cancelled,
+        query.project,
+    )
 
 
 class _Search:
@@ -104,8 +85,7 @@ class _Search:
         self._warnings: list[str] = []
 
     def answer(self, covered: float | None) -> EventHits:
-        if covered is not None:
-            self._warnings.append(f"coverage_partial: {covered:.0%} of the history is searchable so far")
+        self._warnings += _partial(covered)
         scope = self._scope()
         parsed = queries.parse(self._query.text)
         if scope is None or not parsed.units:
@@ -231,9 +211,8 @@ class _Search:
             return False
         if scope.turn not in (None, event.turn_id):
             return False
-        terms = analysis.exact().analyze(analysis.normal(_text(event, self._snapshot.contents([event])[0])))
-        line = f" {' '.join(terms)} "
-        if not all(f" {' '.join(tokens)} " in line for tokens in demands):
+        terms = analysis.exact().analyze(analysis.normal(searched_text(event, self._snapshot.contents([event])[0])))
+        if not all(stands_in(tokens, terms) for tokens in demands):
             return False
         return not changed or self._matches(parsed, terms)
 
@@ -262,13 +241,10 @@ class _Search:
         contents = self._snapshot.contents([found.event for _, found in hits])
         told: list[EventHit] = []
         for (candidate, found), content in zip(hits, contents, strict=True):
-            shown, more = snippet(_text(found.event, content), words, phrases)
+            shown, more = snippet(searched_text(found.event, content), words, phrases)
             told.append(EventHit(found, rank.bounded(candidate.score), shown, more))
         return told
 
 
-def _text(event: EventRow, content: Content) -> str:
-    """The text that was searched."""
-    if event.type is EventType.TOOL_CALL:
-        return calls.searchable_call(event.tool, content.arguments)
-    return content.text
+def _partial(covered: float | None) -> list[str]:
+    return [] if covered is None else [f"coverage_partial: {covered:.0%} of the history is searchable so far"]

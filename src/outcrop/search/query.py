@@ -77,8 +77,8 @@ class Parsed:
     sequence: tuple[str, ...] = ()
 
 
-def parse(text: str) -> Parsed:
-    """Read a query. Stop words are left out unless there is nothing else."""
+def parse(text: str, least: int = 1) -> Parsed:
+    """Read a query. Stop words are left out unless fewer than `least` units are left."""
     text = analysis.normal(text)
     exact = analysis.exact()
     phrases: dict[tuple[str, ...], None] = {}
@@ -96,7 +96,7 @@ def parse(text: str) -> Parsed:
         if term not in seen and not analysis.DENSE_RUN.search(term):
             units[word_unit(term)] = None
     telling = [unit for unit in units if unit.word is None or unit.word not in STOP_WORDS]
-    return Parsed(tuple(telling or units), tuple(phrases), sequence)
+    return Parsed(tuple(telling if len(telling) >= least else units), tuple(phrases), sequence)
 
 
 def word_unit(word: str) -> Unit:
@@ -118,7 +118,10 @@ def _units(atom: str) -> Iterable[Unit]:
         return
     tokens = analysis.exact().analyze(atom)
     if not tokens:
-        if not atom.isascii():  # an emoji
+        long = analysis.long_term(atom)
+        if long is not None:
+            yield Unit(atom, name=long)
+        elif not atom.isascii():  # an emoji
             yield Unit(atom, name=atom)
         return
     if atom[-1] in "+#":
@@ -195,34 +198,34 @@ class Builder:
         if unit.word is not None:
             ways += self._word(unit.word, unit.stem or unit.word)
         if unit.name is not None:
-            ways += [_term(field, unit.name, 1.0) for field in self.names]
+            ways += [term(field, unit.name, 1.0) for field in self.names]
         if len(unit.parts) > 1:
-            together = every(any_of(self._word(part, _stem(part))) for part in unit.parts)
+            together = every(any_of(self._word(part, stem_of(part))) for part in unit.parts)
             ways.append(Query.boost_query(together, PARTS_WEIGHT))
         elif unit.parts and unit.word is None:
-            ways += self._word(unit.parts[0], _stem(unit.parts[0]))
+            ways += self._word(unit.parts[0], stem_of(unit.parts[0]))
         ways += [Query.boost_query(way, FORMS_WEIGHT) for form in unit.forms for way in self._word(form, form)]
         return ways
 
     def _word(self, word: str, stem: str) -> list[Query]:
-        ways = [_term(field, word, WEIGHT[field]) for field in self.words]
+        ways = [term(field, word, WEIGHT[field]) for field in self.words]
         if self.talk:
-            ways.append(_term("stem", stem, STEM_WEIGHT))
-        ways += [_term(field, word, NAME_WEIGHT) for field in self.names]
+            ways.append(term("stem", stem, STEM_WEIGHT))
+        ways += [term(field, word, NAME_WEIGHT) for field in self.names]
         return ways
 
     def phrase(self, tokens: Sequence[str], slop: int = 0) -> Query:
         """The tokens in this order; in tool text, which has no positions, all of them (to be checked on the row)."""
         ways = [Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions]
         if "tool" in self.words and not slop:
-            ways.append(every(any_of([_term("tool", token), _term("tool_more", token)]) for token in set(tokens)))
+            ways.append(every(any_of([term("tool", token), term("tool_more", token)]) for token in set(tokens)))
         return any_of(ways)
 
     def context(self, units: Sequence[Unit]) -> list[tuple[Occur, Query]]:
         """What the messages before add to a hit."""
         if not self.talk:
             return []
-        return [(Occur.Should, _term("context", unit.word, CONTEXT_WEIGHT)) for unit in units if unit.word]
+        return [(Occur.Should, term("context", unit.word, CONTEXT_WEIGHT)) for unit in units if unit.word]
 
     def matching(self, parsed: Parsed, whole: bool = False) -> Query:
         """Everything that makes an event a hit, scored, without the filters; `whole`: it holds every unit."""
@@ -277,11 +280,11 @@ def silent(query: Query) -> Query:
     return Query.const_score_query(query, 0.0)
 
 
-def _term(field: str, text: str, weight: float = 1.0) -> Query:
+def term(field: str, text: str, weight: float = 1.0) -> Query:
     query = Query.term_query(schema(), field, text, "freq")
     return query if weight == 1.0 else Query.boost_query(query, weight)
 
 
-def _stem(word: str) -> str:
+def stem_of(word: str) -> str:
     stems = analysis.stem().analyze(word)
     return stems[0] if stems else word

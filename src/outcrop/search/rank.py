@@ -6,9 +6,9 @@ the part above that is exact; where it is too short, K grows (64, 512, 4,096, 32
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tantivy import DocAddress, Query, Searcher
 
@@ -16,6 +16,7 @@ ROUNDS = (64, 512, 4096, 32768)
 NOISE = 2e-6
 """The engine adds single-precision numbers in no fixed order: scores this close, relatively, are the same score."""
 _SATURATION = 8.0
+Item = TypeVar("Item")
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,6 +89,20 @@ def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[
             end += 1
         for _, time, _, id, rev, copy, origin in sorted(rows[at:end], key=lambda row: (-row[1], row[2], row[3])):
             ordered.append(Candidate(int(id), rows[at][0], int(time), int(rev), bool(copy), int(origin)))
+        at = end
+    return ordered
+
+
+def settled(items: Iterable[Item], score: Callable[[Item], float], then: Callable[[Item], Any]) -> list[Item]:
+    """Items by falling score; scores that are equal but for the engine's noise by `then`."""
+    rows = sorted(items, key=score, reverse=True)
+    ordered: list[Item] = []
+    at = 0
+    while at < len(rows):
+        end = at + 1
+        while end < len(rows) and _equal(score(rows[end]), score(rows[end - 1])):
+            end += 1
+        ordered += sorted(rows[at:end], key=then)
         at = end
     return ordered
 

@@ -16,10 +16,15 @@ _EDGE = 24
 """How far a cut may move to fall between words."""
 
 
+_HANGUL = range(0xAC00, 0xD7A4)
+
+
 class _Folding(dict[int, int]):
     """Each character as one folded character: the engine's folding, where that keeps the length."""
 
     def __missing__(self, code: int) -> int:
+        if code in _HANGUL:  # a syllable is its letters, and the first of them says too little
+            return code
         char = unicodedata.normalize("NFKD", chr(code)).lower()[:1]
         self[code] = folded = ord(char) if char else code
         return folded

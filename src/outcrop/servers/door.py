@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from outcrop.servers.jsonrpc import PARSE_ERROR, Connection, Handler, RpcError, Slots, error_frame
@@ -27,7 +27,10 @@ SEND_SECONDS = 30.0
 
 
 class Door:
-    """Open until it is closed. `handler_of` makes the handler of a connection from its way to tell things."""
+    """Open until it is closed. `handler_of` makes the handler of a connection from its way to tell things.
+
+    `lanes` are methods with slots of their own, so that none of them waits for the others.
+    """
 
     def __init__(
         self,
@@ -35,11 +38,13 @@ class Door:
         handler_of: Callable[[Callable[[bytes], None], str | None], Handler],
         slots: Slots,
         lease: Callable[[bool], None],
+        lanes: Mapping[str, Slots],
     ) -> None:
         self._address = address
         self._handler_of = handler_of
         self._slots = slots
         self._lease = lease
+        self._lanes = lanes
         self._token = secrets.token_urlsafe(32) if address.port_file else None
         checked_folder(address.path.parent)
         self._listener = self._listen()
@@ -119,7 +124,7 @@ class Door:
                     with suppress(OSError):
                         connection.shutdown(socket.SHUT_RDWR)
 
-        rpc = Connection(self._handler_of(send, self._token), self._slots, send)
+        rpc = Connection(self._handler_of(send, self._token), self._slots, send, self._lanes)
         lines = Lines()
         try:
             while True:

@@ -1,6 +1,7 @@
-"""The methods of the indexer's local door: hello, status, leave, and its jobs.
+"""The methods of the indexer's local door: hello, status, leave, its jobs, and session search.
 
-`hello` comes first. A job runs in a slot; its progress is told as notifications, and it may be cancelled.
+`hello` comes first; session search needs it only where a token is asked for. A job runs in a slot; its progress is
+told as notifications, and it may be cancelled.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from outcrop.servers.jsonrpc import (
     RpcError,
     notification_frame,
 )
+from outcrop.servers.vault import METHODS, VaultCall, VaultMethods, cancelled_id
 
 JOB_ERROR = -32000
 """A job that failed; `data` holds the typed error: `code`, `kind`, `details`."""
@@ -51,6 +53,7 @@ class IndexerMethods:
     """One connection's (`jsonrpc.Handler`). `send` tells the client of progress; `token` is what it must know."""
 
     indexer: Indexing
+    vault: VaultMethods
     send: Callable[[bytes], None]
     token: str | None = None
     greeted: bool = False
@@ -68,16 +71,18 @@ class IndexerMethods:
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"method not found: {message.method}")
 
-    def begin(self, message: Message, call: Call) -> _JobCall | None:
+    def begin(self, message: Message, call: Call) -> _JobCall | VaultCall | None:
+        if message.method in METHODS:
+            if self.token is not None:
+                self._known()
+            return self.vault.begin(message, call)
         if message.method not in self.indexer.names:
             return None
         self._known()
         return _JobCall(self, message, call)
 
     def cancels(self, message: Message) -> Id | None:
-        target = message.params.get("id")
-        is_id = isinstance(target, str | int | float) and not isinstance(target, bool)
-        return target if message.method == "rpc.cancel" and is_id else None
+        return cancelled_id(message)
 
     def _known(self) -> None:
         if not self.greeted:

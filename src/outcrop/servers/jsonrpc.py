@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,6 +34,10 @@ class RpcError(Exception):
         self.message = message
         self.data = data
         self.id = id
+
+
+class UnknownVersion(RpcError):
+    """A message that does not say that it is JSON-RPC 2.0."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,7 +69,7 @@ def parse(frame: bytes) -> Message | None:
     if not _is_id(id) and "id" in value:
         raise RpcError(INVALID_REQUEST, "id must be a string or a number")
     if value.get("jsonrpc") != "2.0":
-        raise RpcError(INVALID_REQUEST, 'jsonrpc must be "2.0"', id=id)
+        raise UnknownVersion(INVALID_REQUEST, 'jsonrpc must be "2.0"', id=id)
     method = value.get("method")
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "method must be a string", id=id)
@@ -237,6 +241,7 @@ class Slots:
 class _Flight:
     call: Call
     job: Callable[[], None]
+    slots: Slots
 
 
 @dataclass(slots=True)
@@ -247,6 +252,10 @@ class Connection:
     slots: Slots
     send: Callable[[bytes], None]
     """Takes one frame; called from any thread."""
+    lanes: Mapping[str, Slots] = field(default_factory=dict)
+    """Methods that have slots of their own."""
+    ignores_other_versions: bool = False
+    """Whether a message of another JSON-RPC gets no answer, as the relay's do."""
     _flights: dict[str, _Flight] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -255,7 +264,8 @@ class Connection:
         try:
             message = parse(frame)
         except RpcError as error:
-            self.send(error_frame(error))
+            if not (self.ignores_other_versions and isinstance(error, UnknownVersion)):
+                self.send(error_frame(error))
             return
         if message is None:
             return
@@ -280,7 +290,7 @@ class Connection:
         for flight in flights:
             flight.call.stop()
             if not answer:
-                self.slots.withdraw(flight.job)
+                flight.slots.withdraw(flight.job)
 
     def _request(self, message: Message, id: Id, received: float) -> bytes | None:
         """The answer to a request; None where it comes later, from a slot."""
@@ -298,12 +308,13 @@ class Connection:
         def job() -> None:
             self._run(key, work, call, id)
 
+        slots = self.lanes.get(message.method, self.slots)
         with self._lock:
-            self._flights[key] = _Flight(call, job)
-        if self.slots.submit(job):
+            self._flights[key] = _Flight(call, job, slots)
+        if slots.submit(job):
             return None
         self._landed(key, call)
-        full = {"reason": "queue_full", "max_executing": self.slots.running, "max_queued": self.slots.waiting}
+        full = {"reason": "queue_full", "max_executing": slots.running, "max_queued": slots.waiting}
         return result_frame(id, work.refuse(Busy("the queue of calls is full; try again later", full)))
 
     def _run(self, key: str, work: Work, call: Call, id: Id) -> None:
@@ -331,7 +342,7 @@ class Connection:
                 return
             flight.call.wanted = False
         flight.call.stop()
-        self.slots.withdraw(flight.job)
+        flight.slots.withdraw(flight.job)
 
 
 def _told(error: Exception) -> RpcError:

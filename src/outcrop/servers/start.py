@@ -117,7 +117,7 @@ class Lease:
             self._next = now + AGAIN_SECONDS
             self._client = attach(self._home, self._surroundings)
             if self._client is None and spawn(self._home):
-                self._client = _wait(self._home, self._surroundings)
+                self._client = awaited(self._home, self._surroundings)
 
 
 def attach(home: Path, surroundings: dict[str, Any] | None) -> local.Client | None:
@@ -132,7 +132,8 @@ def attach(home: Path, surroundings: dict[str, Any] | None) -> local.Client | No
     return None
 
 
-def _wait(home: Path, surroundings: dict[str, Any], seconds: float = 3.0) -> local.Client | None:
+def awaited(home: Path, surroundings: dict[str, Any], seconds: float = 3.0) -> local.Client | None:
+    """A greeted connection to an indexer that was just started; None where it does not come."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(0.05)

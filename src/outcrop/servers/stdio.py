@@ -1,4 +1,4 @@
-"""MCP on standard input and output: one message a line.
+"""JSON-RPC on standard input and output: one message a line.
 
 File descriptor 1 belongs to the protocol alone: it is moved away at the start, and whatever the process prints goes
 to stderr. One thread reads, one writes, so that a client which reads slowly holds up neither its own cancellations
@@ -119,10 +119,12 @@ class Output:
             view = view[os.write(self._fd, view) :]
 
 
-def serve(handler: Handler, slots: Slots) -> int:
+def serve(handler: Handler, slots: Slots, ignores_other_versions: bool = False) -> int:
     """Serve the client at stdin and stdout until it leaves or a signal comes; the exit code. Main thread only."""
     input_fd, output_fd = _take_descriptors()
-    return _Server(handler, slots, input_fd, output_fd).run()
+    server = _Server(handler, slots, input_fd, output_fd)
+    server.connection.ignores_other_versions = ignores_other_versions
+    return server.run()
 
 
 class _Server:
@@ -131,7 +133,7 @@ class _Server:
         self._input_fd = input_fd
         self._output_fd = output_fd
         self._output = Output(output_fd)
-        self._connection = Connection(handler, slots, self._output.send)
+        self.connection = Connection(handler, slots, self._output.send)
         self._lines = Lines()
         self._signal: int | None = None
         self._wake_fd, self._woken_fd = os.pipe()
@@ -140,10 +142,10 @@ class _Server:
         self._listen_to_signals()
         self._read(self._poll(self._input_fd, self._wake_fd))
         if self._signal is not None:
-            self._connection.stop(answer=True)
+            self.connection.stop(answer=True)
         if not self._drain(None if self._signal is None else GRACE):
             # The client is gone, or nobody reads: no answer has a reader any more.
-            self._connection.stop(answer=False)
+            self.connection.stop(answer=False)
             if not self._slots.close(LAST_GRACE):
                 _leave(EXIT_IO)
         if self._signal == signal.SIGINT:
@@ -165,7 +167,7 @@ class _Server:
                     problem = f"not a JSON message: longer than {FRAME_LIMIT} bytes"
                     self._output.send(error_frame(RpcError(PARSE_ERROR, problem)))
                 else:
-                    self._connection.receive(line, received)
+                    self.connection.receive(line, received)
             if not data:
                 return
 
@@ -186,7 +188,7 @@ class _Server:
             if self._output.broken or (until is not None and time.monotonic() > until):
                 return False
             if self._signal is not None and until is None:
-                self._connection.stop(answer=True)
+                self.connection.stop(answer=True)
                 until = time.monotonic() + GRACE
             if poll is None:
                 time.sleep(_DRAIN_POLL_MS / 1000)

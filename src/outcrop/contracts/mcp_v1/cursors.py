@@ -1,23 +1,17 @@
 """Opaque continuations: what a page was, where it ended, and which state of which store it was seen in.
 
-A cursor is base64url of a version byte, an 8 byte checksum and compact JSON; the checksum is keyed with the store's
-epoch, so that a changed or an invented cursor is told from a stale one. Cursors are pinned by arrival (rulings 14, 15).
+How they are written is told by `search.cursor`. Cursors are pinned by arrival (rulings 14, 15).
 """
 
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from outcrop.errors import InvalidRequest
-
-VERSION = 1
-"""The first byte. Below 4, it also makes every cursor begin with an A: on a command line none looks like an option."""
-_SUM = 8
-_MOST = 2**63 - 1
+from outcrop.search import cursor
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,8 +43,8 @@ def filter_signature(start: int, end: int, mode: str | None, harness: str | None
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def write_open(cursor: OpenCursor, epoch: str) -> str:
-    return _write("open", [cursor.target, cursor.limit, cursor.after, cursor.arrival, cursor.shape], epoch)
+def write_open(place: OpenCursor, epoch: str) -> str:
+    return _write("open", [place.target, place.limit, place.after, place.arrival, place.shape], epoch)
 
 
 def read_open(text: str, epoch: str) -> OpenCursor:
@@ -62,9 +56,9 @@ def read_open(text: str, epoch: str) -> OpenCursor:
     raise malformed(again)
 
 
-def write_list(cursor: ListCursor, epoch: str) -> str:
-    last = [cursor.updated, cursor.uid.hex(), cursor.arrival, cursor.order_rev]
-    return _write("list_sessions", [cursor.filter, cursor.sort, *last], epoch)
+def write_list(place: ListCursor, epoch: str) -> str:
+    last = [place.updated, place.uid.hex(), place.arrival, place.order_rev]
+    return _write("list_sessions", [place.filter, place.sort, *last], epoch)
 
 
 def read_list(text: str, epoch: str) -> ListCursor:
@@ -88,38 +82,15 @@ def stale(again: str) -> InvalidRequest:
 
 
 def _write(tool: str, content: list[Any], epoch: str) -> str:
-    body = json.dumps([epoch, tool, *content], separators=(",", ":")).encode()
-    return urlsafe_b64encode(bytes([VERSION]) + _checksum(body, epoch) + body).decode().rstrip("=")
+    return cursor.write(tool, content, epoch)
 
 
 def _read(tool: str, text: str, epoch: str, again: str) -> list[Any]:
-    data = _decode(text)
-    if not data:
+    told = cursor.read(text)
+    if told is None:
         raise malformed(again)
-    checksum, body = data[1 : 1 + _SUM], data[1 + _SUM :]
-    try:
-        parsed = json.loads(body)
-    except (ValueError, RecursionError):
-        raise malformed(again) from None
-    if not isinstance(parsed, list) or len(parsed) < 2 or not isinstance(parsed[0], str):
-        raise malformed(again)
-    if checksum != _checksum(body, parsed[0]) or any(isinstance(n, int) and abs(n) > _MOST for n in parsed):
-        raise malformed(again)
-    if data[0] != VERSION or parsed[1] != tool:
+    if told.version != cursor.VERSION or told.kind != tool:
         raise InvalidRequest(f"cursor does not belong to this version of {tool}; {again}", "cursor")
-    if parsed[0] != epoch:
+    if told.epoch != epoch:
         raise stale(again)
-    return parsed[2:]
-
-
-def _decode(text: str) -> bytes | None:
-    """Bytes of exactly one spelling: bits that carry nothing must be zero, so that no character can change unseen."""
-    try:
-        data = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-    except ValueError:
-        return None
-    return data if urlsafe_b64encode(data).decode().rstrip("=") == text else None
-
-
-def _checksum(body: bytes, epoch: str) -> bytes:
-    return blake2b(body, digest_size=_SUM, key=epoch.encode("utf-8", "replace")[:64]).digest()
+    return told.content

@@ -16,6 +16,7 @@ from outcrop import tails
 from outcrop.contracts.mcp_v1 import arguments, schemas, shapes
 from outcrop.contracts.mcp_v1.envelope import NOTHING_INDEXED, Context
 from outcrop.contracts.mcp_v1.tool import Answer, Tool
+from outcrop.contracts.moments import instant, timestamp
 from outcrop.errors import InvalidRequest, StoreMissing
 from outcrop.model import EventType
 from outcrop.store import Found, Rooted, Snapshot, Touched, TouchQuery, TouchScan
@@ -286,8 +287,8 @@ def _data(request: Request, seen: Attention) -> dict[str, Any]:
             "distinct_roots": len(sessions_of),
             "distinct_known_roots": len(sessions_of) - (unknown > 0),
             "unknown_root_touches": unknown,
-            "first_touch": shapes.timestamp(touches[-1].time) if touches else None,
-            "last_touch": shapes.timestamp(touches[0].time) if touches else None,
+            "first_touch": timestamp(touches[-1].time) if touches else None,
+            "last_touch": timestamp(touches[0].time) if touches else None,
             "ambiguous": len(sessions_of) > 1 or (unknown > 0 and len(touches) > 1),
             "scan_truncated": seen.scan.truncated,
         },
@@ -315,7 +316,7 @@ def _event_row(rank: int, row: Row) -> dict[str, Any]:
             "session_id": handles["session_id"],
             "harness": session.harness,
             "source": session.source,
-            "timestamp": shapes.timestamp(event.time),
+            "timestamp": timestamp(event.time),
             "tool_name": event.tool,
             "phase": "request" if event.type is EventType.TOOL_CALL else "response",
             "turn": turn.ordinal,
@@ -337,8 +338,8 @@ def _session_row(rank: int, row: Row) -> dict[str, Any]:
             "id": handles["session_id"],
             "harness": session.harness,
             "source": session.source,
-            "first_touch": shapes.timestamp(touches[-1].time),
-            "last_touch": shapes.timestamp(touches[0].time),
+            "first_touch": timestamp(touches[-1].time),
+            "last_touch": timestamp(touches[0].time),
             "touch_count": len(touches),
             "tools": sorted({touch.tool for touch in touches if touch.tool is not None}),
             "worktree_roots": sorted({touch.root for touch in touches if touch.root is not None}),
@@ -382,7 +383,7 @@ def _bound(name: str, value: str | None) -> tuple[str | None, int | None]:
         return None, None
     if _FINE.search(value):
         raise InvalidRequest(f"{name} supports millisecond precision at most", name)
-    return arguments.instant(name, value)
+    return instant(name, value)
 
 
 TOOL = Tool(

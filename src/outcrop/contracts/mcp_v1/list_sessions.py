@@ -11,6 +11,7 @@ from typing import Any
 from outcrop.contracts.mcp_v1 import arguments, cursors, schemas, shapes
 from outcrop.contracts.mcp_v1.envelope import NOTHING_INDEXED, Context, coverage
 from outcrop.contracts.mcp_v1.tool import Answer, Tool
+from outcrop.contracts.moments import instant
 from outcrop.errors import InvalidRequest, StoreMissing
 from outcrop.model import SessionRow
 from outcrop.store import SessionQuery, Snapshot
@@ -71,8 +72,8 @@ def parse(raw: Any, context: Context) -> Request:
         if values[name] is None:
             message = "list_sessions requires start_datetime and end_datetime with explicit timezones"
             raise InvalidRequest(message, name, example=_EXAMPLE)
-    start_text, start = arguments.instant("start_datetime", values["start_datetime"])
-    end_text, end = arguments.instant("end_datetime", values["end_datetime"])
+    start_text, start = instant("start_datetime", values["start_datetime"])
+    end_text, end = instant("end_datetime", values["end_datetime"])
     if end <= start:
         raise InvalidRequest("end_datetime must be later than start_datetime", "end_datetime")
     return Request(

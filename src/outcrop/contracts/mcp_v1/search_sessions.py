@@ -13,6 +13,7 @@ from outcrop import ids
 from outcrop.contracts.mcp_v1 import arguments, schemas, shapes
 from outcrop.contracts.mcp_v1.envelope import NOTHING_INDEXED, Context
 from outcrop.contracts.mcp_v1.tool import Answer, Tool
+from outcrop.contracts.moments import timestamp
 from outcrop.errors import InvalidRequest, NotFound, StoreMissing, UnsupportedEventType
 from outcrop.ids import Kind
 from outcrop.model import CONVERSATION, EventType
@@ -111,7 +112,7 @@ def _hit(rank: int, hit: EventHit) -> dict[str, Any]:
         "event": {
             "id": event_id,
             "type": str(event.type),
-            "timestamp": shapes.timestamp(event.time),
+            "timestamp": timestamp(event.time),
             "ordinal": event.ordinal,
             "terminal": event.uid == turn.terminal_uid,
         },

@@ -6,11 +6,11 @@ One place, so that a session is titled, timed and completed alike in search, lis
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from outcrop import calls, ids
 from outcrop.contracts.catalog import Catalog
+from outcrop.contracts.moments import timestamp
 from outcrop.ids import Kind
 from outcrop.model import ENCRYPTED_PLACEHOLDER, Content, EventRow, EventType, Preview, SessionRow, TurnRow
 
@@ -26,15 +26,6 @@ _MODE_WORDS = {
 }
 _SEALED = "encrypted_content"
 """Name of a payload that only its provider can read, in the store and on the wire."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST = -62135596800000
-_LAST = 253402300799999
-
-
-def timestamp(ms: int) -> str:
-    """UTC ms as RFC 3339 with exactly three decimals; what no calendar holds is shown at the calendar's end."""
-    moment = _EPOCH + timedelta(milliseconds=min(max(ms, _FIRST), _LAST))
-    return moment.replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
 
 
 def session_id(uid: bytes | None) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from outcrop.harnesses import Environment, Form, Harness, Reader, Side, SourceFile, unlisted
@@ -73,6 +73,14 @@ class Codex(Harness):
 
     def resume_command(self, native: str, source: str | None = None) -> list[str] | None:
         return ["codex", "resume", native]
+
+    def resume_variables(self, path: str, environment: Environment) -> dict[str, str]:
+        """`CODEX_HOME`, where the rollout lies in another home than the default one."""
+        for parent in PurePath(path).parents:
+            if parent.name in ("sessions", "archived_sessions"):
+                home = parent.parent
+                return {} if home == PurePath(environment.home / ".codex") else {"CODEX_HOME": str(home)}
+        return {}
 
 
 def _listing(folder: Path, real: str, deep: bool) -> Iterator[tuple[str, list[str]]]:

@@ -23,6 +23,8 @@ STEM = "outcrop_stem"
 PARTS = "outcrop_parts"
 LONGEST_TERM = 256
 """Bytes. The engine's own default analyzer drops 40 and more: no hash could be found."""
+LONG_HEAD = 240
+"""Bytes of a longer word that are indexed among the names."""
 LONGEST_NAME = 120
 """Characters of a word that is split: longer ones are base64 and the like."""
 LONGEST_CHUNK = 20_000
@@ -119,7 +121,17 @@ class _TermsOf(dict[str, str]):
 _TERMS_OF = _TermsOf()
 
 
+def long_term(word: str) -> str | None:
+    """What stands for a word that is too long to be a term: its beginning. None for other words."""
+    data = word.lower().encode("utf-8", "replace")
+    if len(data) < LONGEST_TERM:
+        return None
+    return data[:LONG_HEAD].decode("utf-8", "ignore")
+
+
 def _chunk_terms(chunk: str) -> Iterator[str]:
+    if len(chunk) >= LONG_HEAD and (long := long_term(chunk)) is not None:
+        yield long
     # Most words are plain, and asking that with string methods costs a tenth of a pattern.
     if not chunk.isascii():
         yield from _dense_terms(chunk)

@@ -16,7 +16,7 @@ from pathlib import Path
 from outcrop.errors import BackendFailure, Cancelled, OutcropError, ResourceExhausted, StoreMissing
 
 NAME = "outcrop.db"
-SCHEMA = 3
+SCHEMA = 4
 """Number of the newest migration."""
 DISK_FULL = "the disk is full; nothing that was indexed is lost, and the next run goes on from there"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -107,7 +107,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         connection.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version={number};\nCOMMIT;")
     connection.execute(
         "INSERT OR IGNORE INTO meta VALUES"
-        " ('epoch', ?), ('generation', 0), ('order_rev', 0), ('first_build', 'running')",
+        " ('epoch', ?), ('generation', 0), ('order_rev', 0), ('pages_rev', 0), ('first_build', 'running')",
         (secrets.token_hex(16),),
     )
 

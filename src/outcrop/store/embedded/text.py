@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tantivy import Index, IndexWriter, Searcher
+from tantivy import Document, Index, IndexWriter, Searcher
 
 from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import TYPE_CODE, EventType
@@ -33,6 +34,8 @@ FIRST_COMMIT = 2_000
 NEXT_COMMIT = 30_000
 """Of each later one: commits of 20,000 cost a fifth more CPU, as their segments are merged more often."""
 COMMIT_CHARACTERS = 160_000_000
+QUIET_MS = 60_000
+"""A session this long without an event is quiet: its whole document is written."""
 _READ_AT_ONCE = 500
 TAIL = 32
 """Documents up to which a small commit writes those of the small commits before it again, all into one segment.
@@ -43,10 +46,17 @@ _ATTEMPTS = 3
 _NO_MARKER = 0
 
 _ORDER = """CREATE TEMP TABLE text_order AS
-    SELECT q.seq, q.doc FROM text_todo q LEFT JOIN event e ON e.id = q.doc LEFT JOIN session s ON s.id = e.session
-    LEFT JOIN turn t ON t.id = e.turn
+    SELECT q.seq, q.doc, 0 AS whole FROM text_todo q LEFT JOIN event e ON e.id = q.doc
+    LEFT JOIN session s ON s.id = e.session LEFT JOIN turn t ON t.id = e.turn
     WHERE q.class <= ? ORDER BY {} s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
 """What one commit holds is read session by session, so that each block is decoded once; of more, talk comes first."""
+_ORDER_WHOLE = """CREATE TEMP TABLE text_order AS
+    SELECT q.seq, q.doc, 1 AS whole FROM text_todo q LEFT JOIN session s ON s.id = q.doc WHERE q.class = 2
+    AND (s.id IS NULL OR s.event_count = 0 OR s.messages >= 2 * s.whole OR abs(? - s.updated) >= ?
+         OR q.seq BETWEEN ? AND ?)
+    ORDER BY s.updated DESC, q.seq"""
+"""Whole sessions that are quiet, gone, twice as long as their document says, or wanted by a rebuild."""
+_QUEUE_SESSIONS = "INSERT INTO text_todo (doc, class) SELECT id, 2 FROM session WHERE event_count > 0 ORDER BY id"
 _QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONVERSATION_CODES} FROM event
     WHERE type <> {TYPE_CODE[EventType.UNKNOWN]} ORDER BY id"""
 _STEP = """INSERT INTO meta VALUES ('generation', 1) ON CONFLICT DO UPDATE SET v = v + 1 RETURNING v"""
@@ -65,9 +75,10 @@ def rebuild(connection: sqlite3.Connection) -> None:
         meta = _meta(connection)
         number = int(meta.get("text_count", 0)) + 1
         if not meta.get("text_dir"):  # nothing serves that older entries could keep fresh
-            connection.execute("DELETE FROM text_todo WHERE class < 2")
+            connection.execute("DELETE FROM text_todo")
         before = _last_entry(connection)
         connection.execute(_QUEUE_ALL)
+        connection.execute(_QUEUE_SESSIONS)
         after = _last_entry(connection)
         _set(
             connection,
@@ -106,7 +117,7 @@ class TextWriter:
         most: int | None = None,
         breathe: Callable[[], bool] | None = None,
     ) -> int:
-        """Bring the index up to the rows; returns how many stale entries were settled.
+        """Bring the index up to the rows; returns how many stale entries of events were settled.
 
         `conversations_only` leaves the rest queued: while much is being read, talk is found first. `most` leaves all
         but the first so many queued. `breathe` is called after each commit; true: what should be found before all else
@@ -135,11 +146,15 @@ class TextWriter:
         rows = TextRows(connection)
         done = 0
         most = (0 if conversations_only else 1,)
+        whole = False
         while True:
             connection.execute("DROP TABLE IF EXISTS temp.text_order")
-            total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class <= ?", most).fetchone()[0])
-            at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
-            connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
+            if whole:
+                total = self._order_whole(connection)
+            else:
+                total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class <= ?", most).fetchone()[0])
+                at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
+                connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
             at = 0
             anew = False
             while at < total and not anew and (limit is None or done < limit):
@@ -147,17 +162,29 @@ class TextWriter:
                 took = self._commit(connection, rows, at, at_once if limit is None else min(at_once, limit - done))
                 self._committed = True
                 at += took
-                done += took
-                if progress is not None:
-                    progress(done, done + total - at)
+                if not whole:  # those derive once more from what is found already: nobody waits for them
+                    done += took
+                    if progress is not None:
+                        progress(done, done + total - at)
                 if breathe is not None and breathe():
-                    anew, self._committed = True, False
-            if total == 0 or (limit is not None and done >= limit):
+                    anew, self._committed, whole = True, False, False
+            if limit is not None and done >= limit:
                 break
+            if total == 0:
+                if whole or conversations_only or limit is not None:
+                    break
+                whole = True  # last of all, when every event is found
         connection.execute("DROP TABLE IF EXISTS temp.text_order")
         if total == 0 and not conversations_only:
             self._finish(connection)
         return done
+
+    @staticmethod
+    def _order_whole(connection: sqlite3.Connection) -> int:
+        meta = _meta(connection)
+        rebuilt = (int(meta["text_from"]) + 1, int(meta["text_to"])) if meta.get("text_next") else (1, 0)
+        connection.execute(_ORDER_WHOLE, (time.time_ns() // 1_000_000, QUIET_MS, *rebuilt))
+        return int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
 
     def doubt(self) -> None:
         """Have the next drain look at all files, not only at those that changed since they were last found sound."""
@@ -221,34 +248,35 @@ class TextWriter:
                 rebuilt = range(int(meta.get("text_from") or 0) + 1, int(meta.get("text_to") or 0) + 1)
                 rows.forget()
                 narrow: dict[int, bool] = {}
+                whole = False
                 while took < most and characters < COMMIT_CHARACTERS and not (took and self.hurry()):
                     entries = connection.execute(
-                        "SELECT seq, doc FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
+                        "SELECT seq, doc, whole FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
                         (at + took, min(_READ_AT_ONCE, most - took)),
                     ).fetchall()
                     if not entries:
                         break
                     took += len(entries)
-                    narrow = dict.fromkeys(self._tail, False)
-                    self._tail = {}
-                    for seq, doc in entries:
+                    whole = bool(entries[0][2])  # an order holds one kind alone
+                    narrow = {} if whole else dict.fromkeys(self._tail, False)
+                    if not whole:
+                        self._tail = {}
+                    for seq, doc, _ in entries:
                         narrow[doc] = seq in rebuilt and narrow.get(doc, True)
                     for doc, only_new in narrow.items():
                         touched.update(fresh if only_new else everywhere)
                         for writer in fresh if only_new else everywhere:
-                            writer.delete_documents_by_term("id", doc)
-                    for source, before in rows.read(list(narrow)):
-                        characters += len(source.text)
-                        if source.text:
-                            document = text_fields.document(source, before)
-                            for writer in fresh if narrow[source.id] else everywhere:
-                                writer.add_document(document)
+                            writer.delete_documents_by_term("whole" if whole else "id", doc)
+                    for doc, size, document in (_wholes if whole else _events)(connection, rows, list(narrow)):
+                        characters += size
+                        for writer in fresh if narrow[doc] else everywhere:
+                            writer.add_document(document)
             marker = Marker(str(meta.get("epoch", "")), text_fields.SCHEMA, generation)
             for writer in touched:
                 writer.delete_documents_by_term("marker", 1)
                 writer.add_document(marker.document())
                 writer.commit()
-        if took < TAIL and len(narrow) < TAIL:
+        if not whole and took < TAIL and len(narrow) < TAIL:
             self._tail = dict.fromkeys(narrow)
         with _rows(connection):
             connection.execute(
@@ -419,6 +447,24 @@ def engine_error(error: BaseException) -> OutcropError:
     if "No space left" in str(error) or getattr(error, "errno", None) == 28:
         return ResourceExhausted("the disk is full; nothing that was indexed is lost")
     return TextFailure()
+
+
+def _events(connection: sqlite3.Connection, rows: TextRows, ids: list[int]) -> Iterator[tuple[int, int, Document]]:
+    """(id, characters, document) of the events that hold any text."""
+    for source, before in rows.read(ids):
+        if source.text:
+            yield source.id, len(source.text), text_fields.document(source, before)
+
+
+def _wholes(connection: sqlite3.Connection, rows: TextRows, ids: list[int]) -> Iterator[tuple[int, int, Document]]:
+    """The same for whole sessions; notes on their rows what their documents say."""
+    for number in ids:
+        session = rows.read_whole(number)
+        if session is not None:
+            connection.execute(
+                "UPDATE session SET whole = messages, opening = ? WHERE id = ?", (session.opening, number)
+            )
+            yield number, sum(map(len, session.texts)), text_fields.whole_document(session)
 
 
 def _last_entry(connection: sqlite3.Connection) -> int:

@@ -1,6 +1,7 @@
 """The fields of the text index, and how an event becomes a document.
 
-Each role has its own field, so that the default search needs no filter and the engine may skip. Every
+Each role has its own field, so that the default search needs no filter and the engine may skip. A session has a
+document of its own beside, for its title and whole conversation, in fields of its own (`whole_document`). Every
 number is signed: deleting by an unsigned one does nothing, silently (trap 1). The analyzers must be registered again
 in each process (trap 2). A marker document says which state of which store the index shows (trap 3).
 """
@@ -18,7 +19,7 @@ from tantivy import Document, Index, Query, Schema, SchemaBuilder, Searcher
 from outcrop.model import EVENT_TYPES, TYPE_CODE, EventType
 from outcrop.store.embedded import analysis
 
-SCHEMA = 3
+SCHEMA = 4
 """Steps with every change of fields or analysis: indexes of another number are rebuilt."""
 TOOL_HEAD = 3072
 """Characters of a tool event in `tool`; the rest is in `tool_more` (ruling 44)."""
@@ -32,6 +33,8 @@ _FILLED = dict.fromkeys(("user", "assistant", "stem"), (96, 48))
 """Fillers of a document with and without the field. BM25 measures a text against the mean length of *all* documents,
 so that among tool events, which lack these fields, any message of two lines would count as endless and lose to every
 "yes, go on". The stand-ins mend the mean; the longer filling keeps the length of a message from deciding."""
+LONGEST_TALK = 8_000_000
+"""Characters of a conversation in its whole-session document; what lies beyond is found by its events alone."""
 
 ROLE_FIELD = {
     EventType.USER_INPUT: "user",
@@ -72,11 +75,13 @@ def schema() -> Schema:
     for name in ("tool", "tool_more", "context"):
         builder.add_text_field(name, tokenizer_name=analysis.EXACT, index_option="freq")
     builder.add_text_field("stem", tokenizer_name=analysis.STEM, index_option="freq")
+    builder.add_text_field("title", tokenizer_name=analysis.EXACT, index_option="position")
+    builder.add_text_field("talk", tokenizer_name=analysis.EXACT, index_option="freq")
     for name in ("ident", "part"):
         builder.add_text_field(name, tokenizer_name=analysis.PARTS, index_option="freq")
     for name in ("harness", "source"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    for name in ("id", "type", "session", "turn", "origin"):
+    for name in ("id", "type", "session", "turn", "origin", "whole"):
         builder.add_integer_field(name, indexed=True, fast=True)
     for name in ("time", "rev", "copy", "order"):
         builder.add_integer_field(name, fast=True)
@@ -131,6 +136,28 @@ def document(event: Source, before: list[str]) -> Document:
             fields["part"] = analysis.name_terms(text)
     for name, (present, absent) in _FILLED.items():
         fields[name] = fields[name] + _FILLER * present if name in fields else _FILLER * absent
+    return Document.from_dict(fields, schema())
+
+
+@dataclass(slots=True, frozen=True)
+class WholeSession:
+    """A session as the index needs it. `texts` are its prompts and answers in order; `opening`: see `text_rows`."""
+
+    id: int
+    title: str
+    texts: list[str]
+    opening: bytes
+
+
+def whole_document(session: WholeSession) -> Document:
+    """The document of a whole session, for session search alone: events are found as if it were not there."""
+    fields: dict[str, Any] = {"whole": session.id}
+    if session.title:
+        fields["title"] = analysis.normal(session.title)
+    if session.texts:
+        fields["talk"] = [analysis.normal(text) for text in session.texts]
+    for name, (_, absent) in _FILLED.items():
+        fields[name] = _FILLER * absent
     return Document.from_dict(fields, schema())
 
 

@@ -10,13 +10,14 @@ import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 from outcrop import calls
 from outcrop.model import ENCRYPTED_PLACEHOLDER, EVENT_TYPES, EventType
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.blocks import Blocks
-from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Source
+from outcrop.store.embedded.text_fields import CONVERSATION_CODES, LONGEST_TALK, Source, WholeSession
 
 _EVENTS = """SELECT e.id, e.uid, e.type, e.session, e.turn, e.time, e.flags, e.rev, e.origin, e.block, e.slot, n.text,
     s.harness, s.source, t.ord, e.ord
@@ -28,11 +29,16 @@ _MESSAGES = f"""SELECT t.ord, e.turn, e.ord, e.block, e.slot FROM turn t JOIN ev
 _BEFORE_IN_TURN = f"""SELECT block, slot FROM event WHERE turn = ? AND ord < ? AND type IN {CONVERSATION_CODES}
     ORDER BY ord DESC LIMIT 2"""
 _TURNS_BEFORE = "SELECT id FROM turn WHERE session = ? AND ord < ? ORDER BY ord DESC"
+_TALK = f"""SELECT e.type, e.block, e.slot FROM turn t JOIN event e ON e.turn = t.id
+    WHERE t.session = ? AND NOT t.hidden AND e.type IN {CONVERSATION_CODES} ORDER BY t.ord, e.ord"""
 _WHOLE_SESSION = 8
 """From this many messages of one session on, the list of those in their turns is cheaper than looking before each."""
 _NO_END = 1 << 62
 _BLOCKS_KEPT = 64
 _VARIABLES = 500
+OPENING = 8
+"""Messages that tell a fork from another session; DIGEST bytes for each."""
+DIGEST = 8
 
 
 class TextRows:
@@ -55,6 +61,30 @@ class TextRows:
             (self._source(row), [self._blocks.content(*place).get("text", "") for place in places.get(row[0], ())])
             for row in present
         ]
+
+    def read_whole(self, session: int) -> WholeSession | None:
+        """A session with its conversation, or None where none is shown.
+
+        `opening` is a chain: its n-th piece is the digest of the first n messages, roles and texts. Two sessions begin
+        with the same n messages exactly where their first n pieces are equal.
+        """
+        row = self._db.execute("SELECT title FROM session WHERE id = ? AND event_count > 0", (session,)).fetchone()
+        if row is None:
+            return None
+        texts: list[str] = []
+        opening = piece = b""
+        left = LONGEST_TALK
+        for at, (kind, block, slot) in enumerate(self._db.execute(_TALK, (session,))):
+            text = str(self._blocks.content(block, slot).get("text", ""))
+            if at < OPENING:
+                encoded = text.encode("utf-8", "surrogatepass")
+                piece = blake2b(piece + bytes([kind]) + encoded, digest_size=DIGEST).digest()
+                opening += piece
+            texts.append(text[:left])
+            left -= len(text)
+            if left <= 0 and at >= OPENING:
+                break
+        return WholeSession(session, row[0] or "", texts, opening)
 
     def forget(self) -> None:
         """Drop decoded blocks: rows may have changed."""

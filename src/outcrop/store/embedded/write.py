@@ -22,13 +22,15 @@ from outcrop.store.embedded.tombstones import Tombstones
 
 CONVERSATION = 0
 OTHER = 1
-"""Classes of `text_todo`: conversations are drained first."""
-_ANSWER = TYPE_CODE[EventType.ASSISTANT_RESPONSE]
+WHOLE = 2
+"""Classes of `text_todo`: conversations are drained first, whole sessions last (there `doc` is the session)."""
+ANSWER = TYPE_CODE[EventType.ASSISTANT_RESPONSE]
+"""The highest code of a message."""
 
 
 def text_class(kind: int) -> int:
     """The class of an event's document, by the code of its type."""
-    return CONVERSATION if kind <= _ANSWER else OTHER
+    return CONVERSATION if kind <= ANSWER else OTHER
 
 
 @dataclass(slots=True)

@@ -1,0 +1,131 @@
+"""The columns of session search, as engine queries: what a message or a whole session must hold on each rung.
+
+Scope `conversation` looks at prompts and answers alone; `all` at tool text, parts of names and titles too. A query
+names its columns and no other, so that nothing outside the scope can match, suppress a repair or be suggested by one.
+Tool text has no positions: whether its words stand side by side is told by its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tantivy import Occur, Query
+
+from outcrop.search.plan import Plan
+from outcrop.search.query import Unit, any_of, every, silent, stem_of, term
+from outcrop.store.embedded import analysis
+from outcrop.store.embedded.text_fields import schema
+
+CONVERSATION = "conversation"
+ALL = "all"
+SCOPES = (CONVERSATION, ALL)
+
+WEIGHT = {"user": 3.0, "assistant": 2.0, "tool": 1.0}
+NAMES_WEIGHT = 1.0
+STEM_WEIGHT = 1.0
+TITLE_WEIGHT = 3.0
+_NAMES = ("ident", "part")
+
+
+class Columns:
+    """Queries over the columns of one scope."""
+
+    def __init__(self, scope: str) -> None:
+        self.talk = scope == CONVERSATION
+        self.words = ("user", "assistant") if self.talk else ("user", "assistant", "tool")
+        self.names = () if self.talk else _NAMES
+        self.wholes = (("talk", 1.0),) if self.talk else (("title", TITLE_WEIGHT), ("talk", 1.0))
+        self.all = (*self.words, *self.names)
+
+    # Messages
+
+    def phrase(self, tokens: Sequence[str]) -> Query:
+        """The tokens side by side, in this order; a single one anywhere. Tool text: `beside`."""
+        if len(tokens) == 1:
+            return any_of(self._anywhere(tokens[0]))
+        ways = [
+            _boost(Query.phrase_query(schema(), field, list(tokens)), WEIGHT[field]) for field in ("user", "assistant")
+        ]
+        return any_of(ways)
+
+    def beside(self, tokens: Sequence[str]) -> Query | None:
+        """Tool text that holds all tokens, in whatever order; None where the scope has none, or it needs no asking."""
+        if self.talk or len(tokens) == 1:
+            return None
+        return every(term("tool", token) for token in dict.fromkeys(tokens))
+
+    def together(self, tokens: Sequence[str]) -> Query:
+        """All tokens in one message, in any column."""
+        different = list(dict.fromkeys(tokens))
+        ways = []
+        for word, names in zip(self.words, ("ident", "ident", "part"), strict=False):
+            fields = (word,) if self.talk else (word, names)
+            ways.append(every(any_of(self._in(field, token) for field in fields) for token in different))
+        return any_of(ways)
+
+    def either(self, plan: Plan, stems: bool = True) -> Query:
+        """Any word of the plan, a name or a part of one; with `stems` other forms of its words too."""
+        ways: list[Query] = []
+        for word in plan.alternatives:
+            ways += self._anywhere(word)
+            if stems:
+                ways.append(_boost(term("stem", stem_of(word)), STEM_WEIGHT))
+        for unit in plan.units:
+            ways += self._names(unit)
+        return any_of(ways)
+
+    # Whole sessions
+
+    def whole_phrase(self, tokens: Sequence[str]) -> Query | None:
+        """Titles that hold the tokens side by side."""
+        if self.talk:
+            return None
+        query = term("title", tokens[0]) if len(tokens) == 1 else Query.phrase_query(schema(), "title", list(tokens))
+        return _boost(query, TITLE_WEIGHT)
+
+    def whole_together(self, tokens: Sequence[str]) -> Query:
+        """Sessions that hold all tokens, however they are spread over title and messages."""
+        return every(
+            any_of(_boost(term(field, token), weight) for field, weight in self.wholes)
+            for token in dict.fromkeys(tokens)
+        )
+
+    def whole_either(self, plan: Plan) -> Query | None:
+        ways = [_boost(term(field, word), weight) for word in plan.alternatives for field, weight in self.wholes]
+        return any_of(ways) if ways else None
+
+    def _anywhere(self, word: str) -> list[Query]:
+        return [self._in(field, word) for field in self.all]
+
+    def _in(self, field: str, word: str) -> Query:
+        return _boost(term(field, word), WEIGHT.get(field, NAMES_WEIGHT))
+
+    def _names(self, unit: Unit) -> Iterable[Query]:
+        """What stands among the names alone: whole names, C++, emoji, and parts of scripts without spaces.
+
+        The last three are words of the text, so that they count in conversations as well, whose own field they are in.
+        """
+        dense = analysis.is_dense(unit.typed)
+        fields = ("ident",) if self.talk else self.names
+        name = unit.word if dense else unit.name
+        if name is not None and (not self.talk or dense or unit.word is not None or not unit.parts):
+            yield from (_boost(term(field, name), NAMES_WEIGHT) for field in fields)
+        if dense and len(unit.parts) > 1:
+            for field in fields:
+                yield every(term(field, part) for part in unit.parts)
+
+
+def inside(query: Query, field: str, ids: Iterable[int]) -> Query:
+    """What of a query's hits has one of these numbers in `field`."""
+    return every([query, silent(Query.term_set_query(schema(), field, list(ids)))])
+
+
+def outside(query: Query, field: str, ids: Iterable[int]) -> Query:
+    some = list(ids)
+    if not some:
+        return query
+    return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, Query.term_set_query(schema(), field, some))])
+
+
+def _boost(query: Query, weight: float) -> Query:
+    return query if weight == 1.0 else Query.boost_query(query, weight)

@@ -1,0 +1,138 @@
+"""The evidence of a session hit: a short piece of the message, with what matched between `[[` and `]]`.
+
+At most 12 words and 512 characters of the text (1.9 of the behaviour of ruling 43); marks and the ellipsis count for
+nothing. Matches are places in the text, so that brackets and odd signs that stand in it are never taken for marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from outcrop.search.snippet import fold
+from outcrop.store.embedded import analysis
+
+WORDS = 12
+CHARACTERS = 512
+OPEN, CLOSE = "[[", "]]"
+_WORDS_BEFORE = 3
+_NEAR = 80
+"""Characters in which different words that match make a place better."""
+_MOST_MATCHES = 1000
+_LOOK_BACK = 120
+_BEFORE_IN_WORD = 40
+"""Characters shown before a match inside one endless word."""
+_WORD = re.compile(r"\S+")
+_BLANKS = re.compile(r"\s+")
+
+
+class Looked:
+    """What was looked for: exact words, stems, pieces of names or of scripts without spaces, and whether the words
+    were found as one phrase."""
+
+    def __init__(
+        self,
+        words: tuple[str, ...] = (),
+        stems: frozenset[str] = frozenset(),
+        pieces: tuple[str, ...] = (),
+        phrase: bool = False,
+    ) -> None:
+        self.words, self.stems, self.pieces = tuple(map(fold, words)), stems, tuple(map(fold, pieces))
+        self.phrase = phrase
+        self._patterns: list[tuple[re.Pattern[str], bool]] = []
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the text holds it, in order: words that stand alone before pieces of words."""
+        folded = fold(text)
+        for pattern, stemmed in self._compiled():
+            found: list[tuple[int, int]] = []
+            for match in pattern.finditer(folded):
+                if not stemmed or match[0] in self.words or self._has_stem(match[0]):
+                    found.append(match.span())
+                    if len(found) >= _MOST_MATCHES:
+                        break
+            if found:
+                return found
+        return []
+
+    def _has_stem(self, word: str) -> bool:
+        return not self.stems.isdisjoint(analysis.stem().analyze(word))
+
+    def _compiled(self) -> list[tuple[re.Pattern[str], bool]]:
+        if not self._patterns:
+            if self.phrase and len(self.words) > 1:
+                self._add(r"[\W_]+".join(map(re.escape, self.words)), whole=True)
+            # A word's stem is its beginning but for a last "i" that was a "y".
+            beginnings = [stem.rstrip("i") for stem in self.stems if len(stem) > 2]
+            ways = [f"{_any(self.words)}(?![^\\W_])"] if self.words else []
+            ways += [f"{_any(beginnings)}[^\\W_]*"] if beginnings else []
+            if ways:
+                self._patterns.append((re.compile(rf"(?<![^\W_])(?:{'|'.join(ways)})"), bool(beginnings)))
+            if self.pieces:
+                self._patterns.append((re.compile(_any(self.pieces)), False))
+        return self._patterns
+
+    def _add(self, pattern: str, whole: bool) -> None:
+        self._patterns.append((re.compile(rf"(?<![^\W_]){pattern}(?![^\W_])"), False))
+
+
+def _any(words: Iterable[str]) -> str:
+    return f"(?:{'|'.join(re.escape(word) for word in sorted(set(words), key=lambda word: (-len(word), word)))})"
+
+
+def marked(text: str, looked: Looked) -> tuple[str, bool]:
+    """The piece of `text` that shows best what was found, and whether a word of it had to be cut.
+
+    Where nothing of it can be found again, the beginning of the text without a mark.
+    """
+    spans = looked.spans(text)
+    begin, end, cut = _window(text, spans)
+    inside = [(start, min(stop, end)) for start, stop in spans if begin <= start < end]
+    pieces: list[str] = []
+    at = begin
+    for start, stop in inside:
+        pieces += [text[at:start], OPEN, text[start:stop], CLOSE]
+        at = stop
+    pieces.append(text[at:end])
+    shown = _BLANKS.sub(" ", "".join(pieces)).strip()
+    before = "…" if text[:begin].strip() else ""
+    behind = "…" if text[end : end + CHARACTERS].strip() or len(text) > end + CHARACTERS else ""
+    return f"{before}{shown}{behind}", cut
+
+
+def _window(text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int, bool]:
+    first = _best(text, spans)
+    begin = first
+    while begin > 0 and not text[begin - 1].isspace() and first - begin < _BEFORE_IN_WORD:
+        begin -= 1
+    earlier = [match.start() for match in _WORD.finditer(text, max(0, begin - _LOOK_BACK), begin)]
+    if earlier and begin - _LOOK_BACK > 0:
+        del earlier[0]  # it may have begun before
+    if earlier and (begin == 0 or text[begin - 1].isspace()):
+        begin = earlier[-_WORDS_BEFORE:][0]
+    words = list(_first(_WORD.finditer(text, begin), WORDS))
+    end = words[-1].end() if words else begin
+    if end - begin > CHARACTERS:
+        return begin, begin + CHARACTERS, True
+    return begin, end, False
+
+
+def _first(matches: Iterable[re.Match[str]], most: int) -> Iterable[re.Match[str]]:
+    for number, match in enumerate(matches, 1):
+        yield match
+        if number == most:
+            return
+
+
+def _best(text: str, spans: Sequence[tuple[int, int]]) -> int:
+    """Where the stretch with the most different matches begins; the first of equals."""
+    best, place = 0, 0
+    for at, (start, _) in enumerate(spans):
+        near: set[str] = set()
+        for begin, end in spans[at : at + WORDS]:
+            if begin - start > _NEAR:
+                break
+            near.add(text[begin:end].lower())
+        if len(near) > best:
+            best, place = len(near), start
+    return place
