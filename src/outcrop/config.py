@@ -100,19 +100,18 @@ def load(surroundings: Surroundings | None = None, known_sources: Iterable[str] 
             raise check.unknown("section" if isinstance(value, dict) else "key", name, "", known)
         check.typed(value, dict, name)
     read = {name: check.section(name, written.get(name, {})) for name in SETTINGS}
-    index, redaction, search, mcp, retention = read.values()
     return Config(
         home,
         file,
-        auto_index=_auto(surroundings, index["auto"]),
-        redaction=redaction["enabled"],
-        search=search["enabled"],
-        max_results=mcp["max_results"],
-        parallel=mcp["parallel"],
-        queue=mcp["queue"],
-        retention_days=retention["days"],
-        retention_bytes=retention["max_bytes"],
-        retention_mirror=retention["mirror"],
+        auto_index=_auto(surroundings, read["index"]["auto"]),
+        redaction=read["redaction"]["enabled"],
+        search=read["search"]["enabled"],
+        max_results=read["mcp"]["max_results"],
+        parallel=read["mcp"]["parallel"],
+        queue=read["mcp"]["queue"],
+        retention_days=read["retention"]["days"],
+        retention_bytes=read["retention"]["max_bytes"],
+        retention_mirror=read["retention"]["mirror"],
         sources=check.sources(written.get(SOURCES, {})),
     )
 

@@ -59,7 +59,7 @@ def _selection(args: Namespace) -> Selection:
 
     before = None
     if args.before is not None:
-        from outcrop.cli.sessions import bound
+        from outcrop.cli.bounds import bound
 
         moment = datetime.fromisoformat(bound("--before", args.before, datetime.now(UTC)))
         before = round(moment.timestamp() * 1000)
