@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from outcrop import config
 from outcrop.config import Config
@@ -31,6 +33,17 @@ def build(deadline: float | None = None, settings: Config | None = None, project
 
 def load_config() -> Config:
     return config.load(known_sources=all_sources())
+
+
+def running_indexer(home: Path) -> dict[str, Any] | None:
+    """What the running indexer says of itself; None where none runs or answers."""
+    # MERGE: until `servers/local.py` is here nothing can answer. Then: `from outcrop.servers import local` alone.
+    try:
+        local = import_module("outcrop.servers.local")
+    except ImportError:
+        return None
+    told: dict[str, Any] | None = local.ask(home, "status")
+    return told
 
 
 def catalog(settings: Config, store: Store | None = None) -> Catalog:
