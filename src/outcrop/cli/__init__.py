@@ -22,6 +22,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "call": ("outcrop.cli.call", "run one MCP tool and print its envelope"),
     "mcp": ("outcrop.cli.mcp", "serve the MCP tools on standard input and output"),
     "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),
+    "doctor": ("outcrop.cli.doctor", "check everything that can be wrong, and repair what can be repaired"),
+    "explain": ("outcrop.cli.explain", "tell why a query does or does not find a session or an event"),
     "rebuild": ("outcrop.cli.rebuild", "build the text index anew from the history"),
 }
 """Verb → its module and its help, in the order of the help page."""

@@ -89,7 +89,7 @@ def _verdict(found: dict[str, Any], ink: output.Ink) -> str:
         parts.append(f"folders of {', '.join(degraded)} cannot be listed")
     if disk["not_checked"]:
         parts.append(f"not checked: {_names(disk['not_checked'])}")
-    return f"{ink.bold(disk['state'])}: {'; '.join(parts)}"
+    return f"{ink.bold(disk['state'])}: {'; '.join(parts).removeprefix('not checked: ')}"
 
 
 def _sources(found: dict[str, Any]) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _indexer(found: dict[str, Any]) -> str:
 def _sizes(found: dict[str, Any]) -> str:
     names = {"outcrop.db": "history", "text": "text index", "run": "run", "other": "other files"}
     parts = [f"{names[key]} {_megabytes(size)}" for key, size in found["bytes"].items() if size >= 100_000]
-    if found["bytes_read"]:
+    if found["bytes_read"] >= 1_000_000:
         parts.append(f"{sum(found['bytes'].values()) / found['bytes_read']:.0%} of what was read")
     return ", ".join(parts) or "empty"
 
@@ -189,7 +189,7 @@ def _names(names: list[str]) -> str:
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+    return f"{size / 1e9:,.1f} GB" if size >= 10**10 else f"{size / 1e6:,.1f} MB"
 
 
 def _span(ms: int) -> str:

@@ -149,9 +149,9 @@ def compare(discovery: Discovery, source: str, known: dict[str, FileRow], roots:
             told.missing += 1
         elif row.problem is not None and os.path.lexists(path):
             told.failed.append((path, row.problem))
-        elif any(_below(path, root) for root, _ in told.degraded):
+        elif any(below(path, root) for root, _ in told.degraded):
             told.failed.append((path, "its folder cannot be listed"))
-        elif any(_below(path, root) for root in told.roots):
+        elif any(below(path, root) for root in told.roots):
             told.unseen += 1
         else:
             told.missing += 1  # nothing proves it gone: the whole folder is not there
@@ -195,7 +195,8 @@ def _judge(told: SourceSurvey, found: Found, row: FileRow | None) -> None:
         told.unread_bytes += max(0, size - row.offset) if row and why == "changed" else size
 
 
-def _below(path: str, folder: str) -> bool:
+def below(path: str, folder: str) -> bool:
+    """Whether a path lies in a folder, or is it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

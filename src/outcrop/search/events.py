@@ -23,7 +23,7 @@ from outcrop.store.embedded import analysis
 from outcrop.store.embedded.text import TextReader, View, engine_error, is_engine_failure
 from outcrop.store.embedded.text_fields import TOOL_TYPES, schema
 
-_ATTEMPTS = 5
+ATTEMPTS = 5
 _AT_ONCE = 64
 _MOST_COPIES = 4096
 
@@ -62,7 +62,18 @@ class EventHits:
     warnings: list[str]
 
 
-class _TextStore(Protocol):
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """A search before its hits are told. `builder` None: the scope names nothing, or the query has no words."""
+
+    builder: Builder | None
+    parsed: Parsed
+    hits: list[tuple[rank.Candidate, Found]]
+    more: bool
+    warnings: list[str]
+
+
+class TextStore(Protocol):
     """What a store with a text index has beside `Store`."""
 
     @property
@@ -76,8 +87,8 @@ def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool]
 
     Raises TextIndexRebuilding where no index can answer, Cancelled once `cancelled` says so, and the store's errors.
     """
-    embedded = cast(_TextStore, store)
-    for _ in range(_ATTEMPTS):
+    embedded = cast(TextStore, store)
+    for _ in range(ATTEMPTS):
         view = embedded.text.view(embedded.connection())
         if view is None:
             return EventHits([], False, [])
@@ -85,7 +96,7 @@ def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool]
             if not embedded.text.current(embedded.connection(), view):
                 continue
             try:
-                return _Search(snapshot, view, query, cancelled).answer(snapshot.coverage())
+                return Search(snapshot, view, query, cancelled).answer(snapshot.coverage())
             except BaseException as error:
                 if is_engine_failure(error):
                     raise engine_error(error) from error
@@ -93,7 +104,7 @@ def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool]
     raise TextIndexRebuilding
 
 
-class _Search:
+class Search:
     """One search over one state of index and rows."""
 
     def __init__(self, snapshot: Snapshot, view: View, query: EventQuery, cancelled: Callable[[], bool] | None) -> None:
@@ -106,10 +117,15 @@ class _Search:
     def answer(self, covered: float | None) -> EventHits:
         if covered is not None:
             self._warnings.append(f"coverage_partial: {covered:.0%} of the history is searchable so far")
+        plan = self.plan()
+        return EventHits(self._told(plan.hits, plan.parsed), plan.more, plan.warnings)
+
+    def plan(self) -> Plan:
+        """Search: what is looked for in the end, repaired and relaxed where nothing else is found, and the hits."""
         scope = self._scope()
         parsed = queries.parse(self._query.text)
         if scope is None or not parsed.units:
-            return EventHits([], False, self._warnings)
+            return Plan(None, parsed, [], False, self._warnings)
         builder = Builder(scope)
         parsed = self._fitted(builder, parsed)
         parsed = hashes.widened(self._searcher, builder, parsed)
@@ -128,7 +144,7 @@ class _Search:
             found, more, _ = self._hits(builder, parsed)
             if found and named:
                 self._warnings.append("name_relaxed: no event holds the whole name; searched its parts")
-        return EventHits(self._told(found, parsed), more, self._warnings)
+        return Plan(builder, parsed, found, more, self._warnings)
 
     def _check(self) -> None:
         if self._cancelled is not None and self._cancelled():
@@ -231,7 +247,7 @@ class _Search:
             return False
         if scope.turn not in (None, event.turn_id):
             return False
-        terms = analysis.exact().analyze(analysis.normal(_text(event, self._snapshot.contents([event])[0])))
+        terms = analysis.exact().analyze(analysis.normal(text_of(event, self._snapshot.contents([event])[0])))
         line = f" {' '.join(terms)} "
         if not all(f" {' '.join(tokens)} " in line for tokens in demands):
             return False
@@ -262,12 +278,12 @@ class _Search:
         contents = self._snapshot.contents([found.event for _, found in hits])
         told: list[EventHit] = []
         for (candidate, found), content in zip(hits, contents, strict=True):
-            shown, more = snippet(_text(found.event, content), words, phrases)
+            shown, more = snippet(text_of(found.event, content), words, phrases)
             told.append(EventHit(found, rank.bounded(candidate.score), shown, more))
         return told
 
 
-def _text(event: EventRow, content: Content) -> str:
+def text_of(event: EventRow, content: Content) -> str:
     """The text that was searched."""
     if event.type is EventType.TOOL_CALL:
         return calls.searchable_call(event.tool, content.arguments)
