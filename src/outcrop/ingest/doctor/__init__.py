@@ -47,6 +47,8 @@ def examine(environment: Environment, indexer: Callable[[Path], dict[str, Any] |
     running = indexer(home)
     config, findings = _configuration(environment, home)
     findings += places.check_home(home)
+    if findings[-1].check == "data folder" and findings[-1].level is Level.FAILED:
+        return Examined(findings)  # nothing in it can be looked at
     findings += places.check_run(home, running)
     findings += _history(config, environment, running)
     return Examined(findings)
