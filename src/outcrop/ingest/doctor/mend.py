@@ -95,7 +95,7 @@ def _database(home: Path) -> str:
         salvage.discard()
     writer = Writer(home)
     try:
-        for session in done.hurt:
+        for (session,) in writer.db.execute("SELECT id FROM session ORDER BY id").fetchall():
             _refold(writer, session)
         touching.drain(writer)
     finally:
@@ -108,7 +108,7 @@ def _database(home: Path) -> str:
 
 
 def _refold(writer: Writer, session: int) -> None:
-    """A session that lost rows: its turns, numbers and counts are made of what is left."""
+    """A session whose rows may be lost or wrong: its turns, numbers and counts are made of the events that are left."""
     db = writer.db
     with writer.transaction():
         harness, file = db.execute("SELECT harness, file FROM session WHERE id = ?", (session,)).fetchone()

@@ -1,7 +1,7 @@
 """Copies what can be read of a damaged `outcrop.db` into a new file, and puts that in its place.
 
-The old file is never changed or deleted: it stays beside the new one as `outcrop.db.damaged-<time>`. Rows are read by
-ranges of their number; a range that fails is halved until only what truly cannot be read is left out. Rows whose
+The old file is never changed or deleted: it stays beside the new one as `outcrop.db.damaged-<time>`. Rows are read in
+the order of their numbers, and where reading stops it goes on behind the gap. Rows whose
 parents or contents are lost go, since nothing could show them. What is derived (touches, text index) is derived again.
 The new file has an epoch of its own, so that no cursor and no text index of the old one is taken for its own.
 """
@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.errors import BackendFailure
+from outcrop.model import ENDS, EVENT_TYPES
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.database import database_path, engine_errors, migrate
 from outcrop.store.embedded.text import FOLDER
+from outcrop.store.embedded.transplant import schema_is_readable, transplant
 
 NEW = ".salvage"
 DAMAGED = ".damaged-"
@@ -38,16 +40,35 @@ _COUNTED = ("file", "session", "turn", "event", "block")
 """Tables whose numbers are never given twice."""
 _OWN = ("epoch", "first_build", "last_pass", "touches_upto", "touches_version")
 """Marks that the new file makes for itself; those of the text index too."""
+_FIELDS = frozenset(rows.CONTENT_FIELDS)
 _HEAD = 100
 """Bytes of the file's header."""
 _LONGEST = 1 << 42
 _KINDS: dict[str, type] = {"INTEGER": int, "TEXT": str, "BLOB": bytes}
-_AT_ONCE = 2_000
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading damage raises; what the engine says of a damaged schema may quote it."""
+_STEP = 8
+LATEST = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 _BEYOND = 100_000
 """Numbers that are tried after the last one that can be read, where nothing tells the highest."""
+_UNSOUND = (
+    "DELETE FROM session WHERE length(uid) <> 16",
+    "DELETE FROM turn WHERE length(uid) <> 16",
+    "DELETE FROM event WHERE length(uid) <> 16 OR length(origin) <> 16"
+    f" OR type NOT BETWEEN 0 AND {len(EVENT_TYPES) - 1} OR ends NOT BETWEEN 0 AND {len(ENDS)}"
+    f" OR time NOT BETWEEN 0 AND {LATEST}",
+    "DELETE FROM fact WHERE NOT json_valid(value)",
+    "UPDATE turn SET tools = '', types = ''",  # turns are folded anew
+)
+"""What damage made of rows that nothing could read."""
 _NO_PARENT = (
     "DELETE FROM turn WHERE session NOT IN (SELECT id FROM session)",
     "DELETE FROM event WHERE turn NOT IN (SELECT id FROM turn)",
+    # A file whose row is lost is one that is gone: whatever file holds its events as well may take them over.
+    "INSERT INTO file (id, path, harness, source, form, role, missing) SELECT e.file, 'lost#' || e.file, s.harness,"
+    " s.source, 'jsonl', 'session', 1 FROM event e JOIN session s ON s.id = e.session"
+    " WHERE e.file NOT IN (SELECT id FROM file) AND e.file > 0 GROUP BY e.file",
     "DELETE FROM event WHERE file NOT IN (SELECT id FROM file)",
     "DELETE FROM event WHERE NOT EXISTS (SELECT 1 FROM block WHERE block.id = event.block AND event.slot < events)",
     "DELETE FROM event WHERE session <> (SELECT session FROM turn WHERE turn.id = event.turn)",
@@ -87,8 +108,9 @@ class Salvage:
                 migrate(new)
                 new.execute("PRAGMA journal_mode=OFF")  # it is thrown away whole, or it is whole
                 new.execute("PRAGMA synchronous=OFF")
+                old = self._readable()
                 new.execute("BEGIN")
-                self._fill(new)
+                self._fill(new, old)
                 new.execute("COMMIT")
                 new.execute("PRAGMA synchronous=FULL")
             finally:
@@ -118,26 +140,26 @@ class Salvage:
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
 
     def _readable(self) -> Path:
-        """The old file, or where it has been cut short a copy of its full length: the engine reads nothing of it."""
-        with open(self._old, "rb") as stream:
-            head = stream.read(_HEAD)
-        if len(head) < _HEAD:
-            return self._old
-        page = int.from_bytes(head[16:18], "big")
-        length = (0x10000 if page == 1 else page) * int.from_bytes(head[28:32], "big")
-        size = self._old.stat().st_size
-        if not size < length < _LONGEST:
+        """The old file, or where the engine would read nothing of it a copy, of its full length and with a sound list
+        of tables."""
+        if schema_is_readable(self._old):
             return self._old
         for suffix in ("", "-wal"):
             source = self._old.with_name(self._old.name + suffix)
             if source.exists():
                 shutil.copyfile(source, self._cut.with_name(self._cut.name + suffix))
-        os.truncate(self._cut, length)
-        self.done.unreadable += 1
-        return self._cut
+        with open(self._old, "rb") as stream:
+            head = stream.read(_HEAD)
+        page = int.from_bytes(head[16:18], "big")
+        length = (0x10000 if page == 1 else page) * int.from_bytes(head[28:32], "big")
+        if self._old.stat().st_size < length < _LONGEST:  # it was cut short
+            os.truncate(self._cut, length)
+        if schema_is_readable(self._cut) or transplant(self._cut, self._new):
+            return self._cut
+        return self._old
 
-    def _fill(self, new: sqlite3.Connection) -> None:
-        old = sqlite3.connect(f"{self._readable().absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    def _fill(self, new: sqlite3.Connection, path: Path) -> None:
+        old = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         try:
             old.text_factory = _text
             for table in _NUMBERED:
@@ -149,12 +171,16 @@ class Salvage:
         finally:
             old.close()
         self._drop_unreadable(new)
+        for statement in _UNSOUND:
+            new.execute(statement)
         self._note_hurt(new)
         for statement in _NO_PARENT:
             new.execute(statement)
         # Files are read again where they still are; what is found equal keeps its id.
         new.execute("UPDATE file SET adapter_version = -1 WHERE NOT missing")
         new.execute("DELETE FROM meta WHERE k LIKE 'text%'")
+        for table in ("session", "event"):
+            self.done.copied[table] = new.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         folders = [path.name.rpartition("-")[2] for path in (self._home / FOLDER).glob("text-*")]
         used = max((int(number) for number in folders if number.isdecimal()), default=0)
         new.execute("INSERT INTO meta VALUES ('text_count', ?)", (used,))  # none of them is taken for the new one
@@ -178,7 +204,7 @@ class Salvage:
         """Numbers go on where they were, so that none is given twice."""
         try:
             before = dict(old.execute("SELECT name, seq FROM sqlite_sequence"))
-        except (sqlite3.Error, UnicodeDecodeError):
+        except _UNREADABLE:
             before = {}
         for table in _COUNTED:
             highest = new.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
@@ -194,9 +220,13 @@ class Salvage:
         bad = []
         for number, z, events in new.execute("SELECT id, z, events FROM block"):
             try:
-                sound = len(rows.decode_block(z)) == events
+                contents = rows.decode_block(z)
+                sound = len(contents) == events and all(_FIELDS.issuperset(content) for content in contents)
             except Exception as error:
-                if not isinstance(error, (BackendFailure, TypeError)) and type(error).__name__ != "ZstdError":
+                if (
+                    not isinstance(error, (BackendFailure, TypeError, MemoryError))
+                    and type(error).__name__ != "ZstdError"
+                ):
                     raise
                 sound = False
             if not sound:
@@ -220,21 +250,46 @@ class Salvage:
 
 
 def _by_number(old: sqlite3.Connection, table: str, done: Salvaged) -> Iterator[tuple[Any, ...]]:
-    """All rows that can be read: forward, and where that fails in ever smaller ranges."""
+    """All rows that can be read, in order; where reading stops it goes on behind the gap."""
+    try:
+        old.execute(f"SELECT * FROM {table} LIMIT 0")
+    except _UNREADABLE:  # the schema itself: no row of it is ever reached
+        done.unreadable += 1
+        return
     top = _highest(old, table)
-    stack = [(start, min(start + _AT_ONCE, top + 1)) for start in range(0, top + 1, _AT_ONCE)][::-1]
-    while stack:
-        first, end = stack.pop()
+    at = 0
+    while at <= top:
+        last = at - 1
         try:
-            found = old.execute(f"SELECT * FROM {table} WHERE rowid >= ? AND rowid < ?", (first, end)).fetchall()
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            if end - first > 1:
-                middle = (first + end) // 2
-                stack += [(middle, end), (first, middle)]
+            for number, *row in old.execute(
+                f"SELECT rowid, * FROM {table} WHERE rowid >= ? AND rowid <= ? ORDER BY rowid", (at, top)
+            ):
+                if number <= last:
+                    break  # a page that stands in the wrong place would be read for ever
+                last = number
+                yield tuple(row)
             else:
-                done.unreadable += 1
-            continue
-        yield from found
+                return
+        except _UNREADABLE:
+            pass
+        done.unreadable += 1
+        at = _behind(old, table, last + 1, top)
+
+
+def _behind(old: sqlite3.Connection, table: str, first: int, top: int) -> int:
+    """The first number behind a gap, found by steps: a page holds more rows than one step."""
+    for step in range(first, top + 1, _STEP):
+        if _reads(old, table, step + _STEP):
+            return next(number for number in range(step + 1, step + _STEP + 1) if _reads(old, table, number))
+    return top + 1
+
+
+def _reads(old: sqlite3.Connection, table: str, number: int) -> bool:
+    try:
+        old.execute(f"SELECT * FROM {table} WHERE rowid >= ? ORDER BY rowid LIMIT 1", (number,)).fetchone()
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def _highest(old: sqlite3.Connection, table: str) -> int:
@@ -246,7 +301,7 @@ def _highest(old: sqlite3.Connection, table: str) -> int:
     ):
         try:
             row = old.execute(sql).fetchone()
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
+        except _UNREADABLE:
             continue
         if row and isinstance(row[0], int):
             tops.append(row[0])
@@ -255,7 +310,7 @@ def _highest(old: sqlite3.Connection, table: str) -> int:
         try:
             for row in old.execute(f"SELECT rowid FROM {table} ORDER BY rowid"):
                 last = row[0]
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
+        except _UNREADABLE:
             tops.append(last + _BEYOND)
         tops.append(last)
     # No table has more rows than the file has bytes: a higher number is damage.
@@ -283,7 +338,7 @@ def _by_key(old: sqlite3.Connection, table: str, key: str, done: Salvaged) -> It
             cursor = old.execute(f"SELECT * FROM {table} ORDER BY {order}")
             while (row := cursor.fetchone()) is not None:
                 yield row
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
+        except _UNREADABLE:
             failed = True
         if not failed:
             return
