@@ -29,7 +29,8 @@ VERBS: dict[str, tuple[str, str]] = {
 """Verb → its module and its help, in the order of the help page."""
 
 EXIT_CODES = (
-    "exit codes: 0 done, 1 nothing found, 2 usage, 3 store not ready, 4 input or output failed, 130 interrupted"
+    "exit codes: 0 done, 1 nothing found or a check failed, 2 usage, 3 store not ready, 4 input or output failed,"
+    " 130 interrupted"
 )
 
 

@@ -54,7 +54,7 @@ def _show(told: dict[str, Any]) -> None:
     ink = output.Ink(sys.stdout)
     about = told.get("best") or told
     reasons = told["reasons"]
-    verdict = "found" if told["found"] else "not found"
+    verdict = "found" if told["found"] else "not found" if about.get("rank") is None else "not shown"
     first = f": {reasons[0]['text']}" if reasons and not told["found"] else ""
     print(f"{ink.bold(verdict)}{_place(about)}{first}")
     for reason in reasons[0 if told["found"] else 1 :]:
