@@ -28,12 +28,15 @@ VERBS: dict[str, tuple[str, str]] = {
     "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),
     "forget": ("outcrop.cli.forget", "erase sessions for good, and prove it"),
     "rescrub": ("outcrop.cli.rescrub", "mask what is stored with today's rules, and prove that the old text is gone"),
+    "doctor": ("outcrop.cli.doctor", "check everything that can be wrong, and repair what can be repaired"),
+    "explain": ("outcrop.cli.explain", "tell why a query does or does not find a session or an event"),
     "rebuild": ("outcrop.cli.rebuild", "build the text index anew from the history"),
 }
 """Verb → its module and its help, in the order of the help page."""
 
 EXIT_CODES = (
-    "exit codes: 0 done, 1 nothing found, 2 usage, 3 store not ready, 4 input or output failed, 130 interrupted"
+    "exit codes: 0 done, 1 nothing found or a check failed, 2 usage, 3 store not ready, 4 input or output failed,"
+    " 130 interrupted"
 )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from outcrop import config
 from outcrop.config import Config
@@ -51,6 +52,23 @@ def attended(deadline: float | None = None) -> Context:
 
 def load_config() -> Config:
     return config.load(known_sources=all_sources())
+
+
+def running_indexer(home: Path) -> dict[str, Any] | None:
+    """What the running indexer says of itself; None where none runs or answers."""
+    from outcrop.servers import local
+
+    try:
+        return local.ask(home, "status")
+    except OutcropError:
+        return None
+
+
+def crashes(home: Path) -> int:
+    """How often an indexer crashed in the last hour."""
+    from outcrop.servers import start
+
+    return len(start.crashes(start.read_record(home), time.time()))
 
 
 def catalog(settings: Config, store: Store | None = None) -> Catalog:

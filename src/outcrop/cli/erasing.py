@@ -31,7 +31,7 @@ def writing(config: Config) -> Iterator[tuple[Writer, TextWriter]]:
     if not database_path(config.home).exists():
         raise StoreMissing("nothing is indexed yet: run `outcrop index`")
     keep_private()
-    with jobs.alone(config), writer_lock(config.home), engine_errors():
+    with jobs.alone(config.home), writer_lock(config.home), engine_errors():
         writer = Writer(config.home)
         text = TextWriter(config.home)
         try:

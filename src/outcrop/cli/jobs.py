@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from outcrop.config import Config
@@ -35,16 +36,16 @@ def handed(
 
 
 @contextmanager
-def alone(config: Config) -> Iterator[None]:
+def alone(home: Path) -> Iterator[None]:
     """Have the indexer leave, so that this process can be the writer, and start one again afterwards."""
     from outcrop.servers import local, start
 
-    ran = local.ask(config.home, "leave") is not None
+    ran = local.ask(home, "leave") is not None
     try:
         yield
     finally:
         if ran:
-            start.spawn(config.home)
+            start.spawn(home)
 
 
 def reconcile(config: Config) -> None:

@@ -27,6 +27,17 @@ def is_session(row: FileRow) -> bool:
     return row.role == SESSION
 
 
+def stands(row: FileRow, stamp: tuple[int, int], adapter_version: int) -> bool:
+    """Whether a place needs no opening at all."""
+    return (
+        row.id != 0
+        and not row.missing
+        and row.problem is None
+        and row.adapter_version == adapter_version
+        and (row.size, row.mtime_ns) == stamp
+    )
+
+
 class ContainerReading(FileReading):
     """One place on its way into the history."""
 
@@ -35,7 +46,7 @@ class ContainerReading(FileReading):
         row = self.row
         try:
             stamp = self.harness.stamp(self.file)
-            if self._stands(stamp):
+            if stands(self.row, stamp, self.harness.version):
                 return self.tally
             container = self.harness.container(self.file)
         except (OSError, sqlite3.Error) as error:
@@ -56,16 +67,6 @@ class ContainerReading(FileReading):
         with self.writer.transaction():
             self.writer.save_file(row)
         return self.tally
-
-    def _stands(self, stamp: tuple[int, int]) -> bool:
-        row = self.row
-        return (
-            row.id != 0
-            and not row.missing
-            and row.problem is None
-            and row.adapter_version == self.harness.version
-            and (row.size, row.mtime_ns) == stamp
-        )
 
     def _sessions(self, container: Container, time_ns: int, progress: Progress | None) -> bool:
         """Read the sessions that changed; whether all of them could be. `time_ns`: the time of the place's stamp."""

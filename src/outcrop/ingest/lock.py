@@ -11,6 +11,9 @@ from outcrop.paths import private_folder
 from outcrop.store.embedded.database import DISK_FULL, FULL
 
 WAIT_SECONDS = 30.0
+RUN = "run"
+"""The folder of what belongs to processes: locks, sockets."""
+LOCK = "writer.lock"
 
 
 @contextmanager
@@ -24,7 +27,7 @@ def writer_lock(home: Path, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
     try:
         private_folder(home)
-        lock = FileLock(private_folder(home / "run") / "writer.lock", mode=0o600)
+        lock = FileLock(private_folder(home / RUN) / LOCK, mode=0o600)
         lock.acquire(timeout=wait, poll_interval=0.05)
     except Timeout:
         raise StoreBusy("another outcrop process is writing to the history; try again when it is done") from None

@@ -60,6 +60,17 @@ class EventHits:
     warnings: list[str]
 
 
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """A search before its hits are told. `builder` None: the scope names nothing, or the query has no words."""
+
+    builder: Builder | None
+    parsed: Parsed
+    hits: list[tuple[rank.Candidate, Found]]
+    more: bool
+    warnings: list[str]
+
+
 def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool] | None = None) -> EventHits:
     """The best `query.limit` events.
 
@@ -67,14 +78,14 @@ def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool]
     """
     return looked_at(
         store,
-        lambda snapshot, view, _: _Search(snapshot, view, query, cancelled).answer(snapshot.coverage()),
+        lambda snapshot, view, _: Search(snapshot, view, query, cancelled).answer(snapshot.coverage()),
         lambda snapshot: EventHits([], False, _partial(snapshot.coverage())),
         cancelled,
         query.project,
     )
 
 
-class _Search:
+class Search:
     """One search over one state of index and rows."""
 
     def __init__(self, snapshot: Snapshot, view: View, query: EventQuery, cancelled: Callable[[], bool] | None) -> None:
@@ -86,10 +97,15 @@ class _Search:
 
     def answer(self, covered: float | None) -> EventHits:
         self._warnings += _partial(covered)
+        plan = self.plan()
+        return EventHits(self._told(plan.hits, plan.parsed), plan.more, plan.warnings)
+
+    def plan(self) -> Plan:
+        """Search: what is looked for in the end, repaired and relaxed where nothing else is found, and the hits."""
         scope = self._scope()
         parsed = queries.parse(self._query.text)
         if scope is None or not parsed.units:
-            return EventHits([], False, self._warnings)
+            return Plan(None, parsed, [], False, self._warnings)
         builder = Builder(scope)
         parsed = self._fitted(builder, parsed)
         parsed = hashes.widened(self._searcher, builder, parsed)
@@ -108,7 +124,7 @@ class _Search:
             found, more, _ = self._hits(builder, parsed)
             if found and named:
                 self._warnings.append("name_relaxed: no event holds the whole name; searched its parts")
-        return EventHits(self._told(found, parsed), more, self._warnings)
+        return Plan(builder, parsed, found, more, self._warnings)
 
     def _check(self) -> None:
         if self._cancelled is not None and self._cancelled():

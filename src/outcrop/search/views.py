@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 _ATTEMPTS = 5
 
 
-class _TextStore(Protocol):
+class TextStore(Protocol):
     """What a store with a text index has beside `Store`."""
 
     @property
@@ -34,7 +34,7 @@ def looked_at(
 
     Raises TextIndexRebuilding where no index can answer, Cancelled once `cancelled` says so, and the store's errors.
     """
-    embedded = cast(_TextStore, store)
+    embedded = cast(TextStore, store)
     for _ in range(_ATTEMPTS):
         view = embedded.text.view(embedded.connection())
         if view is None:

@@ -66,6 +66,12 @@ class FileRow:
 
 _FILE = ", ".join(column.name for column in fields(FileRow))
 
+
+def stored_files(connection: sqlite3.Connection) -> list[FileRow]:
+    """The checkpoints of all files."""
+    return [FileRow(*row) for row in connection.execute(f"SELECT {_FILE} FROM file")]
+
+
 TURN_COLUMNS = (
     "id, uid, session, file, generation, native, ord, place, hidden, started, updated, event_count, ends, settled,"
     " terminal, user_event, user_text, user_more, reply_event, reply_text, reply_more, active, tools, types, last_event"
@@ -159,7 +165,7 @@ class Writer:
         return FileRow(*row) if row else None
 
     def files(self) -> list[FileRow]:
-        return [FileRow(*row) for row in self.db.execute(f"SELECT {_FILE} FROM file")]
+        return stored_files(self.db)
 
     def save_file(self, file: FileRow) -> None:
         """Insert (id 0) or update; sets the id."""
