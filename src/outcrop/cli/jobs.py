@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +12,47 @@ RECENT_SECONDS = 0.1
 """How long a command that finds no indexer reads what is newest before it answers."""
 
 
-def handed(
-    config: Config, method: str, params: dict[str, Any], progress: Callable[[str, int, int, int], None] | None = None
+PATIENCE = 10.0
+"""Seconds for the greeting of an indexer that is busy."""
+LOOK_SECONDS = 0.25
+"""Between two looks who holds the lock: an indexer that starts holds it before it can be asked."""
+
+
+def done(
+    config: Config,
+    method: str,
+    params: dict[str, Any],
+    alone: Callable[[float], dict[str, Any]],
+    progress: Callable[[str, int, int, int], None] | None = None,
+) -> dict[str, Any]:
+    """What the indexer made of it, or where none runs `alone`: under the lock, for which it may wait so many seconds.
+
+    Raises the error that the work ended with, StoreBusy where somebody who cannot be asked keeps the lock.
+    """
+    from outcrop.errors import IndexerEnded, StoreBusy
+    from outcrop.ingest.lock import WAIT_SECONDS
+
+    until = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            if (told := _handed(config, method, params, progress)) is not None:
+                return told
+            return alone(LOOK_SECONDS)
+        except IndexerEnded:
+            continue
+        except StoreBusy:
+            if time.monotonic() > until:
+                raise
+
+
+def _handed(
+    config: Config, method: str, params: dict[str, Any], progress: Callable[[str, int, int, int], None] | None
 ) -> dict[str, Any] | None:
-    """What the indexer made of it; None where none runs. Raises the error that the job ended with."""
+    """What the indexer made of it; None where none answers."""
     from outcrop.harnesses import Environment
     from outcrop.servers import start
 
-    client = start.attach(config.home, Environment.here().told())
+    client = start.attach(config.home, Environment.here().told(), PATIENCE)
     if client is None:
         return None
 

@@ -36,6 +36,7 @@ class ContainerReading(FileReading):
         try:
             stamp = self.harness.stamp(self.file)
             if self._stands(stamp):
+                self.tally.stood = True
                 return self.tally
             container = self.harness.container(self.file)
         except (OSError, sqlite3.Error) as error:
