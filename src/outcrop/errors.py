@@ -10,6 +10,7 @@ OutcropError                code, message, details; `exit_code` for the shell
 ├── Busy                    busy
 ├── ResourceExhausted       resource_exhausted: full disk, memory limit
 ├── BackendFailure          backend_failure: the store is corrupt or cannot be opened
+│   └── IndexerEnded        the indexer left before it answered
 ├── InternalError           internal_error
 │   └── TextIndexRebuilding internal_error, reason read_model_refresh, worth another try
 ├── ConfigError             the configuration does not say what it should
@@ -115,6 +116,13 @@ class ResourceExhausted(OutcropError):
 class BackendFailure(OutcropError):
     code = "backend_failure"
     exit_code = EXIT_NOT_READY
+
+
+class IndexerEnded(BackendFailure):
+    """Whoever asked may ask the next one, or do it alone."""
+
+    def __init__(self) -> None:
+        super().__init__("the indexer is ending; try again")
 
 
 class InternalError(OutcropError):

@@ -64,12 +64,16 @@ def run(args: Namespace) -> int:
 
 def _indexed(config: Config, args: Namespace, progress: Progress) -> Summary:
     """Have the indexer do it, or where none runs this process."""
+    from dataclasses import asdict
+
     from outcrop.cli import jobs
     from outcrop.ingest.pipeline import Summary, index
 
-    told = jobs.handed(config, "reconcile", {"sweep": True, "full": args.full, "source": args.source}, progress)
-    if told is None:
-        return index(config, full=args.full, source=args.source, progress=progress)
+    def alone(wait: float) -> dict[str, Any]:
+        return asdict(index(config, full=args.full, source=args.source, progress=progress, wait=wait))
+
+    params = {"sweep": True, "full": args.full, "source": args.source}
+    told = jobs.done(config, "reconcile", params, alone, progress)
     summary = Summary(**told)
     summary.problems = [(path, reason) for path, reason in told["problems"]]
     return summary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,16 +13,47 @@ from outcrop.config import Config
 
 RECENT_SECONDS = 0.1
 """How long a command that finds no indexer reads what is newest before it answers."""
+PATIENCE = 10.0
+"""Seconds for the greeting of an indexer that is busy."""
+LOOK_SECONDS = 0.25
+"""Between two looks who holds the lock: an indexer that starts holds it before it can be asked."""
 
 
-def handed(
-    config: Config, method: str, params: dict[str, Any], progress: Callable[[str, int, int, int], None] | None = None
+def done(
+    config: Config,
+    method: str,
+    params: dict[str, Any],
+    alone: Callable[[float], dict[str, Any]],
+    progress: Callable[[str, int, int, int], None] | None = None,
+) -> dict[str, Any]:
+    """What the indexer made of it, or where none runs `alone`: under the lock, for which it may wait so many seconds.
+
+    Raises the error that the work ended with, StoreBusy where somebody who cannot be asked keeps the lock.
+    """
+    from outcrop.errors import IndexerEnded, StoreBusy
+    from outcrop.ingest.lock import WAIT_SECONDS
+
+    until = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            if (told := _handed(config, method, params, progress)) is not None:
+                return told
+            return alone(LOOK_SECONDS)
+        except IndexerEnded:
+            continue
+        except StoreBusy:
+            if time.monotonic() > until:
+                raise
+
+
+def _handed(
+    config: Config, method: str, params: dict[str, Any], progress: Callable[[str, int, int, int], None] | None
 ) -> dict[str, Any] | None:
-    """What the indexer made of it; None where none runs. Raises the error that the job ended with."""
+    """What the indexer made of it; None where none answers."""
     from outcrop.harnesses import Environment
     from outcrop.servers import start
 
-    client = start.attach(config.home, Environment.here().told())
+    client = start.attach(config.home, Environment.here().told(), PATIENCE)
     if client is None:
         return None
 
@@ -50,19 +82,19 @@ def alone(home: Path) -> Iterator[None]:
 
 def reconcile(config: Config) -> None:
     """Have the indexer read what is newest (ruling 40); where none may be started this process does, under the lock."""
+    from dataclasses import asdict
+
     from outcrop.harnesses import Environment
     from outcrop.ingest.pipeline import index
     from outcrop.servers import start
 
-    if handed(config, "reconcile", {}) is not None:
-        return
-    if config.auto_index and start.spawn(config.home):
-        client = start.awaited(config.home, Environment.here().told())
-        if client is not None:
-            client.close()
-            handed(config, "reconcile", {})
-            return
-    index(config)
+    told = Environment.here().told()
+    client = start.attach(config.home, told)
+    if client is None and config.auto_index and start.spawn(config.home):
+        client = start.awaited(config.home, told)
+    if client is not None:
+        client.close()
+    done(config, "reconcile", {}, lambda wait: asdict(index(config, wait=wait)))
 
 
 def attend(config: Config) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from outcrop.errors import EXIT_OK, StoreMissing
 
@@ -23,16 +24,16 @@ def run(args: Namespace) -> int:
     config = load_config()
     if not database_path(config.home).exists():
         raise StoreMissing("nothing is indexed yet: run `outcrop index`")
-    told = jobs.handed(config, "rebuild", {})
-    if told is not None:
-        settled = told["settled"]
-    else:
+
+    def alone(wait: float) -> dict[str, Any]:
         keep_private()
-        with writer_lock(config.home), engine_errors():
+        with writer_lock(config.home, wait), engine_errors():
             pipeline = Pipeline(config, Environment.here())
             try:
-                settled = pipeline.rebuild()
+                return {"settled": pipeline.rebuild()}
             finally:
                 pipeline.close()
+
+    settled = jobs.done(config, "rebuild", {}, alone)["settled"]
     print(f"{settled:,} documents indexed anew")
     return EXIT_OK

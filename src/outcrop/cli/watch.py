@@ -7,6 +7,8 @@ import sys
 import threading
 import time
 from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from outcrop import __version__
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from outcrop.servers.vault import VaultMethods
 
 TAKE_OVER_SECONDS = 15.0
+"""How long `outcrop watch` waits for whoever holds the store."""
+MOMENT = 1.0
+"""A command that reads what is newest holds the store for less; a second indexer gives up after that."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -60,10 +65,8 @@ def run(args: Namespace) -> int:
         if not args.background:
             print("following the agents' files; Ctrl-C ends it", file=sys.stderr, flush=True)
 
-    if not args.background:
-        _take_over(config.home)
     try:
-        reason = indexer.run(ready)
+        reason = _run(indexer, ready, config.home, take_over=not args.background)
     except StoreBusy:
         if args.background:
             return EXIT_OK  # another one was faster
@@ -101,14 +104,33 @@ def _session_search(config: Config, indexer: Indexer) -> VaultMethods:
     return VaultMethods(Transport.RUNTIME, catalog.agents)
 
 
+def _run(indexer: Indexer, ready: Callable[[], None], home: Path, take_over: bool) -> str:
+    """Run the indexer, with `take_over` once the one in the background has left; why it ended."""
+    from outcrop.servers import local
+
+    until = time.monotonic() + TAKE_OVER_SECONDS
+    while True:
+        if take_over:
+            local.ask(home, "leave")
+        try:
+            return indexer.run(ready, MOMENT)
+        except StoreBusy:
+            if not take_over or time.monotonic() > until:
+                raise
+
+
 class _Signals:
-    """SIGTERM and SIGINT end the indexer, from a thread of their own: a handler must not wait for locks."""
+    """SIGTERM, SIGINT and SIGHUP end the indexer, from a thread of their own: a handler must not wait for locks.
+
+    One that was ignored when the process started, as `nohup` has it, stays so.
+    """
 
     def __init__(self, stop: Any) -> None:
         self.number: int | None = None
         self._stop = stop
         for number in (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            signal.signal(number, self._on_signal)
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, frame: Any) -> None:
         self.number = self.number or number
@@ -138,20 +160,9 @@ class _Record:
     def end(self, reason: str, crashed: bool = False) -> None:
         from outcrop.servers import start
 
-        if not self._record or not (self._home / "run").is_dir():
-            return
+        if not self._record or start.read_record(self._home).get("pid") != self._record["pid"]:
+            return  # the folder is gone, or another indexer's by now
         now = time.time()
         if crashed:
             self._record["crashes"].append(now)
         start.write_record(self._home, {**self._record, "ended": now, "reason": reason})
-
-
-def _take_over(home: Any) -> None:
-    """Ask the indexer in the background to leave: this one takes its place."""
-    from outcrop.servers import local
-
-    if local.ask(home, "leave") is None:
-        return
-    until = time.monotonic() + TAKE_OVER_SECONDS
-    while local.connect(home) is not None and time.monotonic() < until:
-        time.sleep(0.05)

@@ -47,6 +47,7 @@ class ContainerReading(FileReading):
         try:
             stamp = self.harness.stamp(self.file)
             if stands(self.row, stamp, self.harness.version):
+                self.tally.stood = True
                 return self.tally
             container = self.harness.container(self.file)
         except (OSError, sqlite3.Error) as error:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.config import Config
-from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted
+from outcrop.errors import IndexerEnded, OutcropError, ResourceExhausted
 from outcrop.harnesses import Environment, all_harnesses
-from outcrop.ingest.discover import Discovery, Found
+from outcrop.ingest.discover import Discovery, Found, discover
 from outcrop.ingest.lock import writer_lock
 from outcrop.ingest.observed import Observed
 from outcrop.ingest.pipeline import Pipeline, Progress, Summary
@@ -37,6 +37,7 @@ SWEEP_SECONDS = 300.0
 SWEEP_WITHOUT_EVENTS = 30.0
 RECENT_SECONDS = 20.0
 """Between two looks at the newest files of each source, whether or not an event named them."""
+RECENT_WITHOUT_EVENTS = 1.0
 CHEAP_SECONDS = 0.2
 """What a sweep may take to be made at every request for what is newest."""
 POLL_SECONDS = 1.0
@@ -53,7 +54,8 @@ QUIET_SECONDS = 60.0
 """After which what came one by one is packed."""
 SETTLE_SECONDS = 2.0
 """After which a new folder is listed once more: files may have been made in it before it was watched."""
-ENDING = "the indexer is ending; try again"
+PEEK_SECONDS = 1.0
+"""Between two looks for new files of a source in the midst of a sweep, at least."""
 _UNKNOWN_KEPT = 4_096
 
 
@@ -70,16 +72,23 @@ class Job:
 class Indexer:
     """Follows everything for one store. `linger` None: until it is stopped."""
 
-    def __init__(self, config: Config, environment: Environment, linger: float | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        environment: Environment,
+        linger: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.config = config
         self.observed = Observed()
+        self.leases = 0
+        self._clock = clock
         self._environment = environment
         self._linger = linger
         self._changed = threading.Condition()
         self._dirty: set[str] = set()
         self._jobs: deque[Job] = deque()
         self._stopping: str | None = None
-        self._leases = 0
         self._needed = time.monotonic()
         """When it was last needed or something last happened."""
         self._told: list[Environment] = []
@@ -96,6 +105,9 @@ class Indexer:
         """Sources to list once more after that."""
         self._irrelevant: dict[str, None] = {}
         """Changed paths that no listing holds."""
+        self._unseen: dict[str, float] = {}
+        """Sources with files that the running sweep did not list, and when they may be looked for."""
+        self._not_before: dict[str, float] = {}
         self._unsettled = False
         self._loose: float | None = None
         """When the last contents came one by one, until they are packed."""
@@ -104,11 +116,11 @@ class Indexer:
     # What other threads ask
 
     def submit(self, work: Callable[[Pipeline], Any], quick: bool = False) -> Future[Any]:
-        """Have `work` done on the indexer's thread. Raises BackendFailure once it is ending."""
+        """Have `work` done on the indexer's thread. Raises IndexerEnded once it is ending."""
         job = Job(work, quick)
         with self._changed:
             if self._stopping is not None:
-                raise BackendFailure(ENDING)
+                raise IndexerEnded
             self._jobs.append(job)
             self._needed = time.monotonic()
             self._changed.notify_all()
@@ -127,7 +139,7 @@ class Indexer:
 
     def lease(self, opened: bool) -> None:
         with self._changed:
-            self._leases += 1 if opened else -1
+            self.leases += 1 if opened else -1
             self._needed = time.monotonic()
 
     def stop(self, reason: str) -> None:
@@ -139,15 +151,16 @@ class Indexer:
 
     # The owner's thread
 
-    def run(self, ready: Callable[[], None] = lambda: None) -> str:
+    def run(self, ready: Callable[[], None] = lambda: None, wait: float = 0.0) -> str:
         """Follow until stopped or not needed; the reason. `ready` is called once the store is held.
 
-        Raises StoreBusy where another process holds it, and the store's errors.
+        Raises StoreBusy where another process holds it for longer than `wait` seconds, and the store's errors.
         """
         keep_private()
-        with writer_lock(self.config.home, 0), engine_errors():
+        with writer_lock(self.config.home, wait), engine_errors():
             self._pipeline = Pipeline(self.config, self._environment)
             self._pipeline.breathe = self._breathe
+            self._pipeline.listed = self._place
             self._pipeline.text.hurry = lambda: bool(self._dirty)
             self._home = _identity(self.config.home)
             try:
@@ -160,19 +173,24 @@ class Indexer:
     def _follow(self) -> str:
         now = time.monotonic()
         due = {"sweep": now, "recent": now + RECENT_SECONDS, "poll": now}
-        clock = time.time() - now
+        clock = self._clock() - now
         self._watch_folders()
         while self._stopping is None:
             now = time.monotonic()
-            if abs(time.time() - now - clock) > CLOCK_STEP:  # the machine slept, or the clock was set
-                clock = time.time() - now
+            if abs(self._clock() - now - clock) > CLOCK_STEP:  # the machine slept, or the clock was set
+                clock = self._clock() - now
                 due["sweep"] = now
+            if not self._hears():
+                due["sweep"] = min(due["sweep"], now + SWEEP_WITHOUT_EVENTS)
+                due["recent"] = min(due["recent"], now + RECENT_WITHOUT_EVENTS)
             try:
+                self._check_home()
                 self._meet_needs()
                 if now >= due["sweep"]:
                     due["sweep"] = now + SWEEP_SECONDS
                     self.sweep()
-                    due["sweep"] = time.monotonic() + (SWEEP_SECONDS if self._hears() else SWEEP_WITHOUT_EVENTS)
+                    whole = self._hears() and not self.observed.degraded_roots
+                    due["sweep"] = time.monotonic() + (SWEEP_SECONDS if whole else SWEEP_WITHOUT_EVENTS)
                 elif now >= due["recent"]:
                     due["recent"] = now + RECENT_SECONDS
                     self._note(changed(self._places.recent))
@@ -188,17 +206,30 @@ class Indexer:
                 self.observed.problem = None
             except _Stopped:
                 break
-            except ResourceExhausted as error:
-                wait = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
-                self._failures += 1
-                self.observed.problem = error.message
-                due["sweep"] = time.monotonic() + wait
-                self._rest(wait)
-            self._check_home()
-            if self._linger is not None and not self._leases and time.monotonic() - self._needed > self._linger:
+            except Exception as error:
+                self._suffer(error)
+                due["sweep"] = time.monotonic()
+            if self._linger is not None and not self.leases and time.monotonic() - self._needed > self._linger:
                 self.stop("nobody needs it")
             self._rest(max(0.0, min(*due.values(), *self._listings.values()) - time.monotonic()))
         return self._stopping or ""
+
+    def _suffer(self, error: Exception) -> None:
+        """Wait after a failure that may pass; then everything is to be looked at. Raises any other."""
+        try:
+            self._check_home()
+            with engine_errors():
+                raise error
+        except _Stopped:
+            return
+        except ResourceExhausted as full:
+            self.observed.problem = full.message
+            until = time.monotonic() + RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
+            self._failures += 1
+            while self._stopping is None and (left := until - time.monotonic()) > 0:
+                self._refuse_jobs(full)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._stopping is not None or bool(self._jobs), left)
 
     def _rest(self, seconds: float) -> None:
         """Wait, at most until something is to be done."""
@@ -223,9 +254,10 @@ class Indexer:
         """In the midst of something long: serve what is urgent; true if anything new was read."""
         if self._stopping is not None:
             raise _Stopped
-        if not self._dirty and not self._jobs:
+        if not self._dirty and not self._jobs and not self._unseen:
             return False
-        some = self._read_dirty()
+        self._check_home()
+        some = self._read_dirty() | self._read_unseen()
         # Before the first sweep is done nothing is known of what is newest.
         while self.observed.last_sweep_completed_at is not None and (job := self._next_job(quick=True)) is not None:
             self._serve(job)
@@ -246,9 +278,10 @@ class Indexer:
         if not job.done.set_running_or_notify_cancel():
             return
         try:
-            job.done.set_result(job.work(self._pipeline))
+            with engine_errors():
+                job.done.set_result(job.work(self._pipeline))
         except _Stopped:
-            job.done.set_exception(BackendFailure(ENDING))
+            job.done.set_exception(IndexerEnded())
             raise
         except Exception as error:  # it is the asker's
             job.done.set_exception(error)
@@ -268,9 +301,12 @@ class Indexer:
         self.observed.begin()
         try:
             summary = self._pipeline.sweep(full, source, progress, noted=tell is not None)
+        except BaseException:
+            self._unsettled = True  # what it had read is still to be brought into the index
+            raise
         finally:
             self.observed.end()
-        self._place(force=bool(summary.changed))
+        self._place()
         self._listed_last[source or ""] = (time.monotonic(), self._pipeline.listing_seconds)
         self.observed.swept(summary, self._pipeline, whole=source is None)
         if summary.changed:
@@ -308,6 +344,7 @@ class Indexer:
                 self._list_soon(path)
         found: list[Found] = []
         for spot in spots.values():
+            spot.changed()  # noted before it is read: what is written meanwhile is seen the next time
             try:
                 found.append(Found(spot.harness, spot.file, spot.look()))
             except OSError:
@@ -325,10 +362,10 @@ class Indexer:
 
     def _poll(self) -> None:
         self._note(changed(self._places.polled))
-        if self._places.appeared():
+        if shifted := self._places.shifted():
             self._place(force=True)
             self._watch_folders()
-            self._listings.update(dict.fromkeys({source for source, _ in self._places.roots}, 0.0))
+            self._listings.update(dict.fromkeys(shifted, 0.0))
 
     def _note(self, spots: list[Spot]) -> None:
         with self._changed:
@@ -340,12 +377,31 @@ class Indexer:
             source = self._places.source_of(path)
             if len(self._irrelevant) >= _UNKNOWN_KEPT:
                 self._irrelevant.clear()
-            self._irrelevant[path] = None
+            if os.path.lexists(path):  # one that is gone may come again
+                self._irrelevant[path] = None
+        if source is not None and self.observed.sweeping:
+            self._unseen.setdefault(source, self._not_before.get(source, 0.0))
         if source is not None and source not in self._listings:
             ended, cost = self._listed_last.get(source, (0.0, 0.0))
             self._listings[source] = max(time.monotonic(), ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
             if os.path.isdir(path):
                 self._new_folders.add(source)
+
+    def _read_unseen(self) -> bool:
+        """Read new files of sources that are being swept: what the sweep listed may take it minutes."""
+        now = time.monotonic()
+        some = False
+        for source in [source for source, due in self._unseen.items() if due <= now]:
+            del self._unseen[source]
+            listing = discover(self.config, self._environment, source, self._pipeline.known_roots)
+            new = [found for found in listing.found if found.file.path not in self._places.spots]
+            for found in new:
+                self._places.add(found)
+            summary = self._pipeline.read(new)
+            some = some or bool(summary.changed)
+            cost = time.monotonic() - now
+            self._not_before[source] = time.monotonic() + max(PEEK_SECONDS, LISTING_SHARE * cost)
+        return some
 
     def _list_again(self) -> None:
         now = time.monotonic()
@@ -416,17 +472,21 @@ class Indexer:
     def _check_home(self) -> None:
         if _identity(self.config.home) != self._home:
             self.stop("the data folder is gone")
+            raise _Stopped
 
     def _end(self) -> None:
         self.stop("it ended")
         if self._watch is not None:
             self._watch.close()
+        self._refuse_jobs(IndexerEnded())
+        self._pipeline.close()
+
+    def _refuse_jobs(self, error: OutcropError) -> None:
         with self._changed:
             jobs, self._jobs = list(self._jobs), deque()
         for job in jobs:
             if job.done.set_running_or_notify_cancel():
-                job.done.set_exception(BackendFailure(ENDING))
-        self._pipeline.close()
+                job.done.set_exception(error)
 
 
 class _Stopped(BaseException):

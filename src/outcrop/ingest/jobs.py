@@ -31,7 +31,10 @@ class Jobs:
             raise InvalidRequest(str(error), "environment") from None
 
     def status(self) -> dict[str, Any]:
-        return self._indexer.observed.told()
+        return {**self._indexer.observed.told(), "leases": self._indexer.leases}
+
+    def progress(self) -> tuple[str, int, int, int] | None:
+        return self._indexer.observed.current
 
     def leave(self, reason: str) -> None:
         self._indexer.stop(reason)

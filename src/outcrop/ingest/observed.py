@@ -27,8 +27,8 @@ class Observed:
     degraded_roots: list[dict[str, str]] = field(default_factory=list)
     sweeping: int = 0
     """Sweeps that are running, one inside another."""
-    current: dict[str, Any] | None = None
-    """The running sweep: `path`, `bytes_done`, `bytes`, `events`."""
+    current: tuple[str, int, int, int] | None = None
+    """The running sweep: path, bytes done, bytes in all, events."""
     last_change_at: int | None = None
     watching: str = "events"
     watch_problem: str | None = None
@@ -44,7 +44,7 @@ class Observed:
             self.current = None
 
     def progress(self, path: str, done: int, total: int, events: int) -> None:
-        self.current = {"path": path, "bytes_done": done, "bytes": total, "events": events}
+        self.current = (path, done, total, events)
 
     def swept(self, summary: Summary, pipeline: Pipeline, whole: bool) -> None:
         now = _now()
@@ -71,6 +71,11 @@ class Observed:
             return "degraded"
         return "current" if self.last_sweep_completed_at is not None and not self.sweeping else "indexing"
 
+    def _sweep(self) -> dict[str, Any] | None:
+        names = ("path", "bytes_done", "bytes", "events")
+        running = self.current or (("", 0, 0, 0) if self.sweeping else None)
+        return None if running is None else dict(zip(names, running, strict=True))
+
     def told(self) -> dict[str, Any]:
         """All of it, with what the process itself costs."""
         times = os.times()
@@ -82,7 +87,7 @@ class Observed:
             "memory_bytes": _private_bytes(),
             "cpu_seconds": round(times.user + times.system, 2),
             "bytes_written": _written_bytes(),
-            "sweep": self.current,
+            "sweep": self._sweep(),
             "files_indexed": self.files_indexed,
             "files_failed": self.files_failed,
             "last_reconcile_at": self.last_reconcile_at,

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from outcrop import faults
 from outcrop.config import Config
 from outcrop.errors import OutcropError
 from outcrop.harnesses import Environment, Form, SourceFile, load
@@ -114,6 +115,8 @@ class Pipeline:
         self.listing_seconds = 0.0
         """What the last sweep took to find what had changed."""
         """What the last sweep found, source by source."""
+        self.listed: Callable[[], object] = _nothing
+        """Called by a sweep once it knows what there is, before it reads."""
         self._reading: set[str] = set()
 
     def close(self) -> None:
@@ -143,23 +146,28 @@ class Pipeline:
         _follow_moves(self.writer, discovery, known)
         # Before reading: what a file that is gone had brought can go over to one that is there.
         summary.problems += _note_missing(self.writer, discovery, known.values(), source)
+        self.listed()
         changed = [found for found in discovery.newest_first() if full or _changed(found, known)]
         self.listing_seconds = time.monotonic() - started
         summary.files = len(discovery.found)
         total = sum(found.stat.st_size for found in changed)
-        done = 0
+        done = within = 0
 
         def tell(path: str, size: int, events: int) -> None:
-            nonlocal done
-            done += size
+            nonlocal within
+            within += size
             if progress is not None:
-                progress(path, done, total, summary.events + events)
+                progress(path, min(done + within, total), total, summary.events + events)
 
         # First of all: what was to be erased must not wait for hours of reading.
         self._finish_purge(summary)
         pending = 0
         for number, found in enumerate(changed, 1):
+            within = 0
             pending += self._take(found, summary, full, tell)
+            done += found.stat.st_size
+            if progress is not None:
+                progress(found.file.path, done, total, summary.events)
             if pending >= DRAIN_EVENTS or (number == FIRST_FILES and pending):
                 self.text.drain(self.writer.db, conversations_only=True, breathe=self.breathe)
                 pending = 0
@@ -255,11 +263,13 @@ class Pipeline:
                 self.breathe()
 
         self._reading.add(path)
+        if faults.ACTIVE:
+            time.sleep(faults.delay("file"))
         try:
             tally = _read(self.writer, found, self.config.redaction, _now(), heard, full)
         finally:
             self._reading.discard(path)
-        summary.changed += 1
+        summary.changed += not tally.stood
         summary.records += tally.records
         summary.events += tally.events
         summary.bytes += tally.bytes

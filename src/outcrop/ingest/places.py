@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,8 @@ class Places:
     """Folders to watch, with all below; they exist."""
     awaited: list[str] = field(default_factory=list)
     """Folders that would be watched if they existed."""
+    identities: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Of the folders watched, as they stood: one that takes the place of another is to be watched anew."""
     roots: list[tuple[str, str]] = field(default_factory=list)
     """(source, folder watched or awaited)."""
     polled: list[Spot] = field(default_factory=list)
@@ -78,14 +81,12 @@ class Places:
                         places._add_root(harness, source, root)
         newest: dict[str, list[tuple[int, str, Found]]] = {}
         for found in discovery.found:
-            places._add(found)
+            places.add(found)
             newest.setdefault(found.file.source, []).append((found.stat.st_mtime_ns, found.file.path, found))
         for some in newest.values():
             places.recent += [places.spots[item[1]] for item in heapq.nlargest(RECENT, some)]
         outside = [item for some in newest.values() for item in some if places._unheard(item[2])]
         places.polled = [places.spots[path] for _, path, _ in heapq.nlargest(POLLED, outside)]
-        for spot in {id(spot): spot for spot in (*places.polled, *places.recent)}.values():
-            spot.changed()
         return places
 
     def find(self, path: str) -> Spot | None:
@@ -116,27 +117,31 @@ class Places:
     def touched(self, spots: Iterable[Spot]) -> None:
         """These changed just now, so that they are among the newest."""
         for spot in spots:
-            spot.changed()
             if not any(spot is other for other in self.recent):
                 self.recent.append(spot)
         del self.recent[: -RECENT * _SOURCES]
 
-    def appeared(self) -> bool:
-        """Whether a folder that was awaited is there now."""
-        return any(os.path.isdir(folder) for folder in self.awaited)
+    def shifted(self) -> set[str]:
+        """The sources of which a folder that was awaited is there, or one that was watched is gone or another."""
+        moved = {folder for folder in self.awaited if os.path.isdir(folder)}
+        moved |= {folder for folder, identity in self.identities.items() if _identity(folder) != identity}
+        return {source for source, folder in self.roots if folder in moved} if moved else set()
 
     def _add_root(self, harness: Harness, source: str, root: Path) -> None:
         for folder in harness.watched(source, root):
             path = os.path.realpath(folder)
             self.roots.append((source, path))
-            if os.path.isdir(path):
+            if (identity := _identity(path)) is not None:
                 if path not in self.watched:
                     self.watched.append(path)
+                    self.identities[path] = identity
             elif path not in self.awaited:
                 self.awaited.append(path)
 
-    def _add(self, found: Found) -> None:
-        spot = Spot(found.harness, found.file)
+    def add(self, found: Found) -> None:
+        # How a container stands is not noted, so that it is looked at once more: it may have changed since it was read.
+        stands = found.file.form is not Form.CONTAINER
+        spot = Spot(found.harness, found.file, (found.stat.st_size, found.stat.st_mtime_ns) if stands else (-1, -1))
         self.spots[found.file.path] = spot
         real = self._without_links(found.file.path)
         self.spots.setdefault(real, spot)
@@ -155,6 +160,15 @@ class Places:
         if found.file.form is Form.CONTAINER and path not in self.containers:
             return True
         return not any(path == folder or path.startswith(os.path.join(folder, "")) for folder in self.watched)
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    """Of a folder; None where there is none."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
 def changed(spots: Iterable[Spot]) -> list[Spot]:

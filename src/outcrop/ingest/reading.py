@@ -48,6 +48,8 @@ class Tally:
     bytes: int = 0
     set_aside: int = 0
     cause: str | None = None
+    stood: bool = False
+    """Whether it was not opened, as nothing changed."""
 
 
 class _Refused(Exception):
@@ -130,6 +132,7 @@ class FileReading:
         """
         row = self.row
         if not full and row.id and not row.missing and checkpoints.untouched(row, found, self.harness.version):
+            self.tally.stood = True
             return self.tally
         try:
             # Not blocking: since it was listed a pipe may have taken the file's place.

@@ -62,7 +62,7 @@ def drain(writer: Writer, breathe: Callable[[], object] | None = None) -> int:
         return 0
     deriving = _Deriving(writer, newest)
     with writer.transaction():
-        deriving.learn_roots()
+        deriving.learn_roots(writer.meta("touches_upto"))
     looked = 0
     while True:
         with writer.transaction():
@@ -89,10 +89,15 @@ class _Deriving:
         self._calls: OrderedDict[tuple[int, str], list[Touch]] = OrderedDict()
         self._cwds: dict[int, str | None] = {}
 
-    def learn_roots(self) -> None:
-        """The working trees in which sessions ran, as their paths spell them; most are gone one day."""
+    def learn_roots(self, upto: int) -> None:
+        """The working trees in which sessions ran, as their paths spell them; most are gone one day.
+
+        Those of the sessions with new events alone: what follows one message must not cost more in a longer history.
+        """
         for cwd, worktree, project in self._db.execute(
             "SELECT DISTINCT cwd, worktree, common_dir FROM place WHERE worktree IS NOT NULL"
+            " AND session IN (SELECT session FROM event WHERE id > ?)",
+            (upto,),
         ).fetchall():
             self._rows.add_root(worktree, worktree, project)
             self._add_spelling(unified(cwd), worktree, project)

@@ -51,7 +51,8 @@ REASONS = {
 """Code → what it says."""
 _WARNED = {"query_repaired": "repaired", "phrase_relaxed": "relaxed", "name_relaxed": "relaxed"}
 _COUNTS = """SELECT e.type, count(*), count(q.doc), sum(t.hidden <> 0), sum(e.flags & 1) FROM event e
-    JOIN turn t ON t.id = e.turn LEFT JOIN (SELECT DISTINCT doc FROM text_todo) q ON q.doc = e.id WHERE {} GROUP BY 1"""
+    JOIN turn t ON t.id = e.turn LEFT JOIN (SELECT DISTINCT doc FROM text_todo WHERE class < 2) q ON q.doc = e.id
+    WHERE {} GROUP BY 1"""
 _WITHIN = {"turn": "e.turn = ?", "session": "e.turn IN (SELECT id FROM turn WHERE session = ?)"}
 
 
@@ -117,7 +118,10 @@ class _Asked:
     def _event(self, event: EventRow, turn: TurnRow, session: SessionRow) -> Explanation:
         text = searched_text(event, self._snapshot.contents([event])[0])
         evidence = self._evidence
-        waiting = self._db.execute("SELECT 1 FROM text_todo WHERE doc = ? LIMIT 1", (event.id,)).fetchone() is not None
+        waiting = (
+            self._db.execute("SELECT 1 FROM text_todo WHERE doc = ? AND class < 2 LIMIT 1", (event.id,)).fetchone()
+            is not None
+        )
         document = evidence.document(event.id) if evidence else {"present": False, "rev": None, "generation": None}
         words = evidence.words(event=event.id) if evidence else []
         place = evidence.rank(event.id) if evidence else None

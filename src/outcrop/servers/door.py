@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from outcrop.servers.jsonrpc import PARSE_ERROR, Connection, Handler, RpcError, Slots, error_frame
 from outcrop.servers.local import Address, checked_folder
@@ -22,6 +23,8 @@ from outcrop.servers.stdio import FRAME_LIMIT, Lines
 
 _BACKLOG = 64
 _CHUNK = 64 * 1024
+_BREATH = 0.1
+"""Seconds after which connections are taken again when descriptors or threads ran out."""
 SEND_SECONDS = 30.0
 """A client that reads nothing for so long is let go."""
 
@@ -46,7 +49,10 @@ class Door:
         self._lease = lease
         self._lanes = lanes
         self._token = secrets.token_urlsafe(32) if address.port_file else None
-        checked_folder(address.path.parent)
+        self._made: dict[Path, tuple[int, int]] = {}
+        self._closed = False
+        for path in (address.path, address.socket or address.path):
+            checked_folder(path.parent)
         self._listener = self._listen()
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -54,8 +60,11 @@ class Door:
 
     def close(self) -> None:
         """Listen no more, and end all connections."""
-        with suppress(OSError):
-            os.unlink(self._address.path)
+        self._closed = True
+        for path, identity in self._made.items():
+            with suppress(OSError):
+                if _identity(path) == identity:  # where the folder was replaced, it is another indexer's
+                    os.unlink(path)
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -74,42 +83,67 @@ class Door:
                 new.unlink()
             with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
                 json.dump(told, file)
-            os.replace(new, self._address.path)
+            self._put(new, self._address.path)
             return listener
         # Whoever holds the writer lock owns the name: a socket that stands there is of a process that was killed.
+        path = self._address.socket or self._address.path
         with suppress(FileNotFoundError):
-            os.unlink(self._address.path)
+            os.unlink(path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
-            listener.bind(str(self._address.path))
+            listener.bind(str(path))
         finally:
             os.umask(before)
+        self._made[path] = _identity(path)
         listener.listen(_BACKLOG)
+        if path != self._address.path:
+            new = self._address.path.with_suffix(".new")
+            with suppress(FileNotFoundError):
+                new.unlink()
+            new.symlink_to(path)
+            self._put(new, self._address.path)
         return listener
+
+    def _put(self, new: Path, path: Path) -> None:
+        os.replace(new, path)
+        self._made[path] = _identity(path)
 
     def _accept(self) -> None:
         while True:
             try:
                 connection, _ = self._listener.accept()
             except OSError:
-                return
+                if self._closed:
+                    return
+                time.sleep(_BREATH)  # as many connections as descriptors: some will end
+                continue
             with self._lock:
                 self._open.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True).start()
+            except RuntimeError:  # no more threads
+                self._let_go(connection)
+                time.sleep(_BREATH)
 
     def _serve(self, connection: socket.socket) -> None:
-        self._lease(True)
         try:
-            if self._is_ours(connection):
+            if not self._is_ours(connection):
+                return
+            self._lease(True)
+            try:
                 self._talk(connection)
+            finally:
+                self._lease(False)
         except OSError:
             pass
         finally:
-            self._lease(False)
-            with self._lock:
-                self._open.discard(connection)
-            connection.close()
+            self._let_go(connection)
+
+    def _let_go(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(connection)
+        connection.close()
 
     def _talk(self, connection: socket.socket) -> None:
         # One side's timeout is both's: reading waits for as long as it takes, by asking again.
@@ -152,6 +186,11 @@ class Door:
         size = struct.calcsize("3i")
         _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, size))
         return bool(user in (os.getuid(), 0))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.lstat(path)
+    return found.st_dev, found.st_ino
 
 
 def same(token: str | None, given: object) -> bool:

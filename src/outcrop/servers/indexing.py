@@ -7,7 +7,7 @@ told as notifications, and it may be cancelled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,11 +23,13 @@ from outcrop.servers.jsonrpc import (
     RpcError,
     notification_frame,
 )
+from outcrop.servers.local import is_newer
 from outcrop.servers.vault import METHODS, VaultCall, VaultMethods, cancelled_id
 
 JOB_ERROR = -32000
 """A job that failed; `data` holds the typed error: `code`, `kind`, `details`."""
-_POLL = 0.5
+_TELL_SECONDS = 0.1
+"""Between two words on how far a job is, and two looks whether it is still wanted."""
 
 
 class Indexing(Protocol):
@@ -40,6 +42,9 @@ class Indexing(Protocol):
     def hello(self, told: Any) -> None: ...
 
     def status(self) -> dict[str, Any]: ...
+
+    def progress(self) -> tuple[str, int, int, int] | None:
+        """(path, bytes done, bytes in all, events) of the pass that it is at."""
 
     def leave(self, reason: str) -> None: ...
 
@@ -111,16 +116,18 @@ class _JobCall:
     message: Message
     call: Call
     answered: dict[str, Any] | None = None
+    heard: tuple[str, int, int, int] | None = None
+    told: tuple[str, int, int, int] | None = None
 
     def run(self) -> dict[str, Any]:
         try:
-            done = self.methods.indexer.begin(self.message.method, self.message.params, self._tell)
-            while True:
-                try:
-                    return done.result(timeout=_POLL)
-                except TimeoutError:
-                    if self.call.cancelled() and done.cancel():
-                        return self.refuse(Cancelled("the request was cancelled"))
+            done = self.methods.indexer.begin(self.message.method, self.message.params, self._hear)
+            while not wait([done], _TELL_SECONDS).done:
+                if self.call.cancelled():
+                    done.cancel()
+                else:
+                    self._tell(done)
+            return done.result()
         except CancelledError:
             return self.refuse(Cancelled("the request was cancelled"))
         except OutcropError as error:
@@ -129,25 +136,21 @@ class _JobCall:
     def refuse(self, error: OutcropError) -> dict[str, Any]:
         raise _told(error)
 
-    def _tell(self, path: str, done: int, total: int, events: int) -> None:
+    def _hear(self, path: str, done: int, total: int, events: int) -> None:
+        """On the indexer's own thread: a client that reads slowly must not hold that up."""
         if self.call.cancelled():
             raise Cancelled("the request was cancelled")
-        told = {"path": path, "done": done, "total": total, "events": events}
-        self.methods.send(notification_frame("progress", told))
+        self.heard = (path, done, total, events)
+
+    def _tell(self, done: Future[dict[str, Any]]) -> None:
+        """Of the job, or while that waits of the pass before it."""
+        heard = self.heard or (None if done.running() else self.methods.indexer.progress())
+        if heard is not None and heard != self.told:
+            self.told = heard
+            told = dict(zip(("path", "done", "total", "events"), heard, strict=True))
+            self.methods.send(notification_frame("progress", told))
 
 
 def _told(error: OutcropError) -> RpcError:
     data = {"code": error.code, "kind": type(error).__name__, "details": error.details}
     return RpcError(JOB_ERROR, error.message, data)
-
-
-def is_newer(version: object, than: str) -> bool:
-    """Whether `version` is a version above `than`; anything else is not."""
-    try:
-        return isinstance(version, str) and _numbers(version) > _numbers(than)
-    except ValueError:
-        return False
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("+")[0].split("."))

@@ -16,11 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from outcrop.errors import OutcropError
+from outcrop.paths import HOME_VARIABLE
 from outcrop.servers import local
 
 RECORD = "indexer.json"
 LOG = "indexer.log"
 LOG_BYTES = 256 * 1024
+LEAVE_SECONDS = 5.0
+"""What an older indexer is given to leave for a newer version."""
 AGAIN_SECONDS = 30.0
 """Between two attempts of one process to find or start an indexer."""
 CRASHES = 3
@@ -54,13 +58,14 @@ def read_record(home: Path) -> dict[str, Any]:
 
 
 def write_record(home: Path, record: dict[str, Any]) -> None:
+    """Never raises: on a full disk there is no record, and the indexer waits for room."""
     path = home / "run" / RECORD
     new = path.with_suffix(".new")
-    with suppress(FileNotFoundError):
-        new.unlink()
-    with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(record, file)
-    os.replace(new, path)
+    with suppress(OSError):
+        new.unlink(missing_ok=True)
+        with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(record, file)
+        os.replace(new, path)
 
 
 def spawn(home: Path) -> bool:
@@ -76,18 +81,27 @@ def spawn(home: Path) -> bool:
             if log.stat().st_size > LOG_BYTES:
                 os.replace(log, run / f"{LOG}.1")
         with open(os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), "ab") as stderr:
-            subprocess.Popen(
+            started = subprocess.Popen(
                 [sys.executable, "-P", "-m", "outcrop", "watch", "--background"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 cwd=os.path.abspath(os.sep),
                 close_fds=True,
+                env=_lasting(home),
                 **_detached(),
             )
     except OSError:
         return False
+    # Whoever started it may outlive it: somebody must ask how it ended.
+    threading.Thread(target=started.wait, name="reaper", daemon=True).start()
     return True
+
+
+def _lasting(home: Path) -> dict[str, str]:
+    """The environment of a process that starts elsewhere: a relative data folder is the starter's."""
+    named = {HOME_VARIABLE: str(home)} if os.environ.get(HOME_VARIABLE) else {}
+    return {**os.environ, **named}
 
 
 def _detached() -> dict[str, Any]:
@@ -120,15 +134,23 @@ class Lease:
                 self._client = awaited(self._home, self._surroundings)
 
 
-def attach(home: Path, surroundings: dict[str, Any] | None) -> local.Client | None:
-    """A greeted connection to the indexer, or None where none answers."""
+def attach(
+    home: Path, surroundings: dict[str, Any] | None, patience: float = local.CONNECT_SECONDS
+) -> local.Client | None:
+    """A greeted connection to the indexer, or None where none answers in time. An older one is let leave."""
     client = local.connect(home)
-    if client is not None:
-        try:
-            client.greet(surroundings)
+    if client is None:
+        return None
+    try:
+        told = client.greet(surroundings, patience)
+        if not client.is_newer_than(told):
             return client
-        except Exception:
-            client.close()
+        until = time.monotonic() + LEAVE_SECONDS
+        while not client.ended() and time.monotonic() < until:
+            time.sleep(0.02)
+    except (OSError, OutcropError, ValueError):
+        pass
+    client.close()
     return None
 
 
