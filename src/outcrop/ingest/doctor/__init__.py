@@ -60,7 +60,8 @@ def examine_and_mend(environment: Environment, indexer: Callable[[Path], dict[st
     wanted = {finding.repair for finding in before.findings if finding.repair is not None}
     if not wanted:
         return before
-    mended = mend.mend(data_home(environment), wanted)
+    config, _ = _configuration(environment, data_home(environment))
+    mended = mend.mend(config, environment, wanted)
     return Examined(examine(environment, indexer).findings, mended)
 
 
