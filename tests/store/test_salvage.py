@@ -14,7 +14,7 @@ import pytest
 
 from homes import many_turns
 from projection import projection
-from world import World
+from world import Run, World
 
 PAGE = 4096
 SCRIBBLES = 60
@@ -90,6 +90,12 @@ def no_database(path: Path, seed: int) -> None:
 DAMAGES = (scribble, lost_pages, cut_short, broken_schema, no_database)
 
 
+def engine_failures(told: Run) -> list[str]:
+    """What is still wrong with the store itself; a name that was hit may belong to no source or agent any more."""
+    ours = ("database", "text index", "text backlog", "leftovers", "permissions")
+    return [one["what"] for one in told.json["findings"] if one["level"] == "failed" and one["check"] in ours]
+
+
 def repair(world: World) -> tuple[bytes, Path]:
     """Damage is found and repaired; (the damaged bytes, where they are kept)."""
     path = world.store / "outcrop.db"
@@ -99,7 +105,7 @@ def repair(world: World) -> tuple[bytes, Path]:
         pytest.skip("this damage hit nothing that is in use")
     told = world.run("doctor", "--fix", "--json")
     assert told.json["mended"][0]["done"], told.json["mended"]
-    assert not [one for one in told.json["findings"] if one["level"] == "failed"], told.json["findings"]
+    assert not engine_failures(told)
     kept, *_ = sorted(world.store.glob("outcrop.db.damaged-*"))
     assert kept.read_bytes() == damaged
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -125,7 +131,7 @@ def test_what_the_agents_still_have_is_whole_again(
     # An event whose id was hit stands there twice, where the row of its file is lost too.
     assert len(after.keys() - before.keys()) <= (SCRIBBLES if damage is scribble else 0)
     assert {id: after.get(id) for id in before} == before
-    assert world.run("doctor", "--json").code == 0
+    assert not engine_failures(world.run("doctor", "--json"))
     assert world.run("events", "question 77", "--json").json["data"]["result_count"] > 0
 
 

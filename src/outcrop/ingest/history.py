@@ -381,7 +381,12 @@ def finish_anew(
             " AND file <> ?",
             (session, file.id, file.id),
         ).fetchall()
-        for turn in {row[2] for row in gone} | {row[0] for row in shared} | {turn for turn, _ in back}:
+        left = db.execute(
+            "SELECT id FROM turn WHERE session = ? AND file = ? AND generation < ?",
+            (session, file.id, file.generation),
+        ).fetchall()  # the new reading opened them no more
+        again = {row[2] for row in gone} | {row[0] for row in (*shared, *left)} | {turn for turn, _ in back}
+        for turn in again:
             rebuild_turn(writer, turn)
         if gone:
             writer.step_meta("order_rev")

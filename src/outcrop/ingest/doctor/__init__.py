@@ -75,8 +75,9 @@ def examine_and_mend(environment: Environment, processes: Processes) -> Examined
     if not wanted:
         return before
     home = data_home(environment)
+    config, _ = _configuration(environment, home)
     with processes.alone(home):
-        mended = mend.mend(home, wanted)
+        mended = mend.mend(config, environment, wanted)
     return Examined(examine(environment, processes).findings, mended)
 
 

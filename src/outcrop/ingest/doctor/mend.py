@@ -10,26 +10,28 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from outcrop.config import Config
 from outcrop.errors import OutcropError
 from outcrop.findings import Repair
-from outcrop.harnesses import REGISTRY, load
+from outcrop.harnesses import REGISTRY, Environment, Form, load
 from outcrop.ingest import touching
-from outcrop.ingest.discover import reason_of
+from outcrop.ingest.discover import discover, reason_of
 from outcrop.ingest.doctor import places
 from outcrop.ingest.history import rebuild_turn
 from outcrop.ingest.lock import writer_lock
 from outcrop.ingest.sessions import refresh, renumber
 from outcrop.paths import keep_private
 from outcrop.store.embedded.database import database_path, engine_errors
-from outcrop.store.embedded.salvage import Salvage
+from outcrop.store.embedded.salvage import LOST, Salvage
 from outcrop.store.embedded.text import TextWriter, rebuild
 from outcrop.store.embedded.write import Writer
 
 WAIT_SECONDS = 5.0
 
 
-def mend(home: Path, wanted: Iterable[Repair]) -> list[tuple[str, bool]]:
+def mend(config: Config, environment: Environment, wanted: Iterable[Repair]) -> list[tuple[str, bool]]:
     """Do the repairs in their order; (what was done or why not, whether it worked) of each."""
+    home = config.home
     told: list[tuple[str, bool]] = []
     asked = set(wanted)
     if Repair.DATABASE in asked:
@@ -40,6 +42,8 @@ def mend(home: Path, wanted: Iterable[Repair]) -> list[tuple[str, bool]]:
             for repair in Repair:
                 if repair in asked:
                     told.append(_tried(repair, home))
+                    if repair is Repair.DATABASE and told[-1][1]:
+                        _find_lost_files(config, environment)
     except OutcropError as error:
         told.append((f"nothing was repaired: {error.message}", False))
     return told
@@ -105,6 +109,45 @@ def _database(home: Path) -> str:
         f"copied {done.copied['session']} sessions and {done.copied['event']} events into a new database{lost};"
         f" the old one is kept as {done.kept}; `outcrop index` reads again what the agents still have"
     )
+
+
+def _find_lost_files(config: Config, environment: Environment) -> None:
+    """Give a file whose row was lost the path of the one file that bears its session's name, to be read anew.
+
+    Read as a new one, what was lost of it would be put behind what is left.
+    """
+    writer = Writer(config.home)
+    try:
+        lost = writer.db.execute("SELECT id, source FROM file WHERE path = ? || id", (LOST,)).fetchall()
+        found = discover(config, environment).found if lost else []
+        known = {(row.source, row.path) for row in writer.files()}
+        for id, source in lost:
+            natives = [
+                row[0]
+                for row in writer.db.execute(
+                    "SELECT DISTINCT s.native FROM event e JOIN session s ON s.id = e.session WHERE e.file = ?", (id,)
+                )
+            ]
+            named = [
+                one.file
+                for one in found
+                if one.file.source == source
+                and one.file.form is not Form.CONTAINER
+                and (source, one.file.path) not in known
+                and any(Path(one.file.path).stem.endswith(native) for native in natives)
+            ]
+            if len(named) == 1:
+                file = named[0]
+                known.add((source, file.path))
+                with writer.transaction():
+                    writer.db.execute(
+                        "UPDATE file SET path = ?, form = ?, role = ?, native = ?, parent = ?, missing = 0, offset = 1,"
+                        " adapter_version = -1,"
+                        " generation = (SELECT max(generation) FROM event WHERE file = ?6) WHERE id = ?6",
+                        (file.path, file.form.value, file.role, file.native, file.parent, id),
+                    )
+    finally:
+        writer.close()
 
 
 def _refold(writer: Writer, session: int) -> None:

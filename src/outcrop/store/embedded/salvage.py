@@ -26,6 +26,8 @@ from outcrop.store.embedded.transplant import schema_is_readable, transplant
 
 NEW = ".salvage"
 DAMAGED = ".damaged-"
+LOST = "lost#"
+"""Stands before the number of a file whose row is lost, where its path would be."""
 _NUMBERED = ("name", "file", "session", "place", "turn", "event", "block", "kept", "root")
 """Tables whose rows have a number."""
 _KEYED = {
@@ -66,7 +68,7 @@ _NO_PARENT = (
     "DELETE FROM turn WHERE session NOT IN (SELECT id FROM session)",
     "DELETE FROM event WHERE turn NOT IN (SELECT id FROM turn)",
     # A file whose row is lost is one that is gone: whatever file holds its events as well may take them over.
-    "INSERT INTO file (id, path, harness, source, form, role, missing) SELECT e.file, 'lost#' || e.file, s.harness,"
+    f"INSERT INTO file (id, path, harness, source, form, role, missing) SELECT e.file, '{LOST}' || e.file, s.harness,"
     " s.source, 'jsonl', 'session', 1 FROM event e JOIN session s ON s.id = e.session"
     " WHERE e.file NOT IN (SELECT id FROM file) AND e.file > 0 GROUP BY e.file",
     "DELETE FROM event WHERE file NOT IN (SELECT id FROM file)",
