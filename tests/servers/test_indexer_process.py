@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -532,8 +531,7 @@ def test_a_client_that_floods_it_or_vanishes_does_no_harm(quiet: World) -> None:
         for number in range(150):
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             connection.settimeout(10)
-            connect = partial(connection.connect_ex, path)
-            until(lambda connect=connect: connect() == 0, 10.0, "to be let in")  # type: ignore[misc]
+            until(lambda c=connection: c.connect_ex(path) == 0, 10.0, "to be let in")
             connection.sendall(
                 [b"\xff\xfe{\n", b"[]\n", b'{"jsonrpc":"2.0","id":1,"method":"hello"', b"\n"][number % 4]
             )

@@ -362,6 +362,8 @@ class Indexer:
 
     def _poll(self) -> None:
         self._note(changed(self._places.polled))
+        with self._changed:
+            self._dirty.update(self._places.newcomers())
         if shifted := self._places.shifted():
             self._place(force=True)
             self._watch_folders()
@@ -374,18 +376,19 @@ class Indexer:
     def _list_soon(self, path: str, source: str | None = None) -> None:
         """A path that is not known, or not there any more, asks for a listing of its source."""
         if source is None:
-            source = self._places.source_of(path)
             if len(self._irrelevant) >= _UNKNOWN_KEPT:
                 self._irrelevant.clear()
             if os.path.lexists(path):  # one that is gone may come again
                 self._irrelevant[path] = None
-        if source is not None and self.observed.sweeping:
-            self._unseen.setdefault(source, self._not_before.get(source, 0.0))
-        if source is not None and source not in self._listings:
-            ended, cost = self._listed_last.get(source, (0.0, 0.0))
-            self._listings[source] = max(time.monotonic(), ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
+        now = time.monotonic()
+        for name in self._places.sources_of(path) if source is None else {source}:
+            if self.observed.sweeping:
+                self._unseen.setdefault(name, self._not_before.get(name, 0.0))
+            if name not in self._listings:
+                ended, cost = self._listed_last.get(name, (0.0, 0.0))
+                self._listings[name] = max(now, ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
             if os.path.isdir(path):
-                self._new_folders.add(source)
+                self._new_folders.add(name)
 
     def _read_unseen(self) -> bool:
         """Read new files of sources that are being swept: what the sweep listed may take it minutes."""

@@ -65,7 +65,9 @@ class Places:
     identities: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Of the folders watched, as they stood: one that takes the place of another is to be watched anew."""
     roots: list[tuple[str, str]] = field(default_factory=list)
-    """(source, folder watched or awaited)."""
+    """(source, folder watched, awaited or looked at)."""
+    tops: dict[str, tuple[int, frozenset[str]]] = field(default_factory=dict)
+    """Roots of which only some folders are watched: when each was last changed, and the names in it."""
     polled: list[Spot] = field(default_factory=list)
     recent: list[Spot] = field(default_factory=list)
     _real: dict[str, str] = field(default_factory=dict)
@@ -105,14 +107,21 @@ class Places:
                 folder = above
         return None
 
-    def source_of(self, path: str) -> str | None:
-        """The source below whose folders a path lies; the deepest such folder counts."""
-        best = max(
-            (item for item in self.roots if path == item[1] or path.startswith(os.path.join(item[1], ""))),
-            key=lambda item: len(item[1]),
-            default=None,
-        )
-        return best[0] if best else None
+    def sources_of(self, path: str) -> set[str]:
+        """The sources below whose folders a path lies; the deepest such folder counts, which may be of several."""
+        around = [item for item in self.roots if path == item[1] or path.startswith(os.path.join(item[1], ""))]
+        deepest = max((len(folder) for _, folder in around), default=0)
+        return {source for source, folder in around if len(folder) == deepest}
+
+    def newcomers(self) -> list[str]:
+        """What is new in roots that are not watched themselves, since this was last asked."""
+        new = []
+        for root, (before, names) in self.tops.items():
+            time, found = _names(root, before)
+            if time != before:
+                new += [os.path.join(root, name) for name in found - names]
+                self.tops[root] = (time, found)
+        return new
 
     def touched(self, spots: Iterable[Spot]) -> None:
         """These changed just now, so that they are among the newest."""
@@ -128,8 +137,15 @@ class Places:
         return {source for source, folder in self.roots if folder in moved} if moved else set()
 
     def _add_root(self, harness: Harness, source: str, root: Path) -> None:
-        for folder in harness.watched(source, root):
-            path = os.path.realpath(folder)
+        folders = [os.path.realpath(folder) for folder in harness.watched(source, root)]
+        top = os.path.realpath(root)
+        if top not in folders:
+            self.roots.append((source, top))
+            if os.path.isdir(top):
+                self.tops.setdefault(top, _names(top))
+            elif top not in self.awaited:
+                self.awaited.append(top)
+        for path in folders:
             self.roots.append((source, path))
             if (identity := _identity(path)) is not None:
                 if path not in self.watched:
@@ -160,6 +176,15 @@ class Places:
         if found.file.form is Form.CONTAINER and path not in self.containers:
             return True
         return not any(path == folder or path.startswith(os.path.join(folder, "")) for folder in self.watched)
+
+
+def _names(folder: str, unless: int = 0) -> tuple[int, frozenset[str]]:
+    """When a folder was last changed, and what it holds: nothing where that was at `unless`, or it cannot be listed."""
+    try:
+        time = os.stat(folder).st_mtime_ns
+        return time, frozenset() if time == unless else frozenset(os.listdir(folder))
+    except OSError:
+        return unless, frozenset()
 
 
 def _identity(folder: str) -> tuple[int, int] | None:

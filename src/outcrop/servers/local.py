@@ -1,9 +1,9 @@
 """The way to the indexer of a store on this machine: where it listens, and asking it one thing.
 
 A socket in the data folder that only its owner may open. Where its path would be too long for a socket, a link stands
-there and the socket lies in the user's runtime folder. Windows has a port on the loopback address and a file, for the
-owner's eyes, with port and token. One JSON-RPC message a line (ruling 52). Whoever connects is on the same machine as
-the same user (ruling 49).
+there and the socket lies in the user's runtime folder. Windows has a port on the loopback address and a file with port
+and token, for the owner's eyes.
+One JSON-RPC message a line (ruling 52). Whoever connects is on the same machine as the same user (ruling 49).
 """
 
 from __future__ import annotations
