@@ -45,9 +45,9 @@ MOST_SESSIONS = 600
 FIRST_SESSIONS = 64
 """The best of them, by their messages and as a whole, come before all others: few pages need more."""
 LENGTH_PRIOR = 0.02
-_WALK_PAGE = 512
+_WALK_PAGE = 256
 _WALK_PAGES = 20
-"""Pages, as long as the sessions looked at, after which looking for operators alone gives up."""
+"""Times the sessions of a rung that are looked at for operators alone."""
 _MOST_LOOSE = 6
 """Words of a query that is still worth loosening."""
 _ROWS_TRIED = 16
@@ -283,15 +283,19 @@ class _Search:
 
     def _climb(self, gatherer: Gatherer, end: int) -> tuple[_Rung, list[_Found]]:
         """The first rung that keeps a session, else the last; with what it keeps, in order, `end` and one at least."""
-        most = MOST_SESSIONS if self._query.sort == NEWEST else FIRST_SESSIONS
         rung = None
         for rung in self._rungs():
-            kept = self._keep(gatherer, rung, most)
-            if kept.found:
-                first = self._ordered(kept.found)
-                if kept.complete or most == MOST_SESSIONS or len(first) > end:
-                    return rung, first
-                return rung, [*first, *self._others(first, self._keep(gatherer, rung, MOST_SESSIONS).found)]
+            kept = self._keep(gatherer, rung, FIRST_SESSIONS)
+            if not kept.found:
+                continue
+            if kept.complete:
+                return rung, self._ordered(kept.found)
+            if self._query.sort == NEWEST:
+                return rung, self._newest(gatherer, rung, end)
+            first = self._ordered(kept.found)
+            if len(first) > end:
+                return rung, first
+            return rung, [*first, *self._others(first, self._keep(gatherer, rung, MOST_SESSIONS).found)]
         assert rung is not None, "there always is an `or`"
         return (rung if rung.route is not Route.LOOSE else rung._replace(route=Route.OR, plan=self._plan)), []
 
@@ -328,44 +332,50 @@ class _Search:
     # One rung
 
     def _keep(self, gatherer: Gatherer, rung: _Rung, most: int) -> _Kept:
-        """The sessions that match, the best `most` of them, or the newest where that is the order."""
+        """The best sessions that match: `most` by their best messages, and as many as wholes."""
         gathered = gatherer.rows(rung.rows, most)
-        rows = dict(gathered.rows)
-        wholes: dict[int, float] = {}
+        rows = gathered.rows
+        scores: dict[int, float] = {}
         every = True
         if rung.wholes is not None:
-            wholes, every = gatherer.wholes(rung.wholes, most)
+            scores, every = gatherer.wholes(rung.wholes, most)
         if rung.beside is not None:
             for session, row in self._side_by_side(gatherer, rung.beside, rung.plan.terms).items():
                 if session not in rows or rows[session].score < row.score:
                     rows[session] = row
-        complete = gathered.complete and every
-        if not complete and self._query.sort == NEWEST:
-            rows, wholes = self._newest(gatherer, rung)
-        elif rung.wholes is not None and not every and (missing := rows.keys() - wholes.keys()):
-            wholes |= gatherer.wholes(rung.wholes, len(missing) + 1, missing)[0]
-        untold = wholes.keys() - rows.keys()
-        if untold:  # their words stand in several messages, or in the title: the best one tells
-            rows = {**gatherer.rows(self._columns.either(rung.plan), len(untold), untold).rows, **rows}
-        found = [self._found(session, rows.get(session), wholes.get(session, 0.0)) for session in rows.keys() | wholes]
+        wholes = gatherer.admitted(islice(scores, most))
+        if rung.wholes is not None and not every and (missing := rows.keys() - scores.keys()):
+            scores |= gatherer.some_wholes(rung.wholes, missing)
+        if untold := wholes - rows.keys():  # their words stand in several messages, or in the title
+            spare = gathered.spare if rung.route.endswith(Route.OR) else {}
+            rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, spare)
+        complete = gathered.complete and every and len(scores) <= most
         self._capped = self._capped or (not complete and gathered.estimate > MOST_SESSIONS)
+        found = [self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows.keys() | wholes]
         if len(found) > MOST_SESSIONS:
             self._capped = True
             found = self._best_first(found)[:MOST_SESSIONS]
         return _Kept(found, complete)
 
-    def _newest(self, gatherer: Gatherer, rung: _Rung) -> tuple[dict[int, Row], dict[int, float]]:
-        """The newest sessions that match, where more match than the engine tells of at once."""
-        rows: dict[int, Row] = {}
-        wholes: dict[int, float] = {}
+    def _newest(self, gatherer: Gatherer, rung: _Rung, end: int) -> list[_Found]:
+        """The newest sessions that match, in order, `end` and one at least, if so many do."""
+        found: list[_Found] = []
         ids = cards.newest(self._db)
-        while len(rows.keys() | wholes.keys()) < MOST_SESSIONS and (piece := list(islice(ids, _WALK_PAGE))):
-            some = self._admitted(id for id in piece if gatherer.only is None or id in gatherer.only)
+        while piece := list(islice(ids, _WALK_PAGE)):
+            some = gatherer.admitted(piece)
             if some:
-                rows |= gatherer.rows(rung.rows, len(some), some).rows
-                if rung.wholes is not None:
-                    wholes |= gatherer.wholes(rung.wholes, len(some), some)[0]
-        return rows, wholes
+                rows = gatherer.rows(rung.rows, len(some), some).rows
+                scores = {} if rung.wholes is None else gatherer.some_wholes(rung.wholes, some)
+                if untold := scores.keys() - rows.keys():
+                    rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, {})
+                found += [
+                    self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows | scores
+                ]
+            ordered = self._ordered(found)
+            if len(ordered) > end or len(found) >= MOST_SESSIONS:
+                break
+        self._capped = self._capped or len(found) > MOST_SESSIONS
+        return self._ordered(found)[:MOST_SESSIONS]
 
     def _side_by_side(self, gatherer: Gatherer, query: Query, terms: tuple[str, ...]) -> dict[int, Row]:
         """The best tool text of each session, where the terms stand in it side by side; only some can be read."""
@@ -373,9 +383,9 @@ class _Search:
         self._capped = self._capped or not gathered.complete
         some = list(gathered.rows.values())
         stands: dict[int, Row] = {}
-        events = self._snapshot.found([row.id for row in some])
+        events = self._snapshot.events_at([row.id for row in some])
         for row in some:
-            if row.id in events and stands_in(terms, self._terms(events[row.id].event)):
+            if row.id in events and stands_in(terms, self._terms(events[row.id])):
                 stands[row.session] = row
         return stands
 
@@ -395,7 +405,7 @@ class _Search:
         for _ in range(-(-_WALK_PAGES * MOST_SESSIONS // _WALK_PAGE)):
             self._check()
             piece = list(islice(ids, _WALK_PAGE))
-            admitted = self._admitted(id for id in piece if gatherer.only is None or id in gatherer.only)
+            admitted = gatherer.admitted(piece)
             found += [self._found(id, None, 0.0) for id in piece if id in admitted]
             if len(found) >= MOST_SESSIONS:
                 self._capped = len(found) > MOST_SESSIONS or next(ids, None) is not None
@@ -438,8 +448,8 @@ class _Search:
         """By session, the message that tells why it was found."""
         looked = self._looked(rung)
         rows = [item.row for item in page if item.row is not None]
-        events = self._snapshot.found([row.id for row in rows])
-        chosen = [events[row.id].event for row in rows if row.id in events and events[row.id].event.rev == row.rev]
+        events = self._snapshot.events_at([row.id for row in rows])
+        chosen = [events[row.id] for row in rows if row.id in events and events[row.id].rev == row.rev]
         settled = {event.session_id for event in chosen}
         for row in rows:  # the row is not any more what the index says
             if row.session not in settled and (event := self._other(gatherer, rung, looked, row.session)) is not None:
@@ -455,11 +465,11 @@ class _Search:
     def _other(self, gatherer: Gatherer, rung: _Rung, looked: Looked, session: int) -> EventRow | None:
         """The best message of a session that still matches."""
         rows = gatherer.best_of(any_of([rung.rows, self._columns.either(rung.plan)]), session, _ROWS_TRIED)
-        events = self._snapshot.found([row.id for row in rows])
+        events = self._snapshot.events_at([row.id for row in rows])
         for row in rows:
             if row.id not in events:
                 continue
-            event = events[row.id].event
+            event = events[row.id]
             text = searched_text(event, self._snapshot.contents([event])[0])
             if event.rev == row.rev or looked.spans(self._searched(text, event)):
                 return event
