@@ -22,7 +22,8 @@ from pathlib import Path
 from measure import Json, Spread, conditions, environment, folder_bytes, megabytes, report, run
 
 from outcrop import ids
-from outcrop.search.sessions import NEWEST, SessionPage, SessionSearch, search_sessions
+from outcrop.search.found import NEWEST, SessionPage, SessionSearch
+from outcrop.search.sessions import search_sessions
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.database import open_for_writing
 from outcrop.store.embedded.read import EmbeddedStore
