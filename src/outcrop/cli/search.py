@@ -21,8 +21,8 @@ from outcrop.contracts.vault.response import DISABLED, Hit, MalformedCursor, Res
 from outcrop.errors import EXIT_NOT_READY, EXIT_NOTHING, EXIT_OK, EXIT_USAGE, InvalidRequest
 from outcrop.search import places, plan
 from outcrop.search.columns import ALL, CONVERSATION, SCOPES
+from outcrop.search.found import RELEVANCE, SORTS, Route
 from outcrop.search.operators import fold
-from outcrop.search.sessions import RELEVANCE, SORTS, Route
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MARKED = re.compile(r"\[\[(?!\s)((?:(?!\[\[|\]\]).)+?)(?<!\s)\]\]")

@@ -1,7 +1,7 @@
 """Why a query does or does not find an event, a turn or a session.
 
 Each reason has a stable code; the first one told is what decides, the others hold as well. What the index says comes
-from `evidence`, which asks it as a search does, so that what is told here is what a search does.
+from `indexed`, which asks it as a search does, so that what is told here is what a search does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from outcrop.errors import NotFound, TextIndexRebuilding
 from outcrop.ids import Kind
 from outcrop.model import ENCRYPTED_PLACEHOLDER, EVENT_TYPES, EventRow, EventType, SessionRow, TurnRow
 from outcrop.search.events import EventQuery
-from outcrop.search.evidence import DEEPEST, Evidence
+from outcrop.search.indexed import DEEPEST, Evidence
 from outcrop.search.texts import searched_text
 from outcrop.search.views import TextStore, looked_at
 from outcrop.store import Snapshot, Store

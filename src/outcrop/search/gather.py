@@ -7,9 +7,9 @@ sessions, and on its rows where they leave many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Query, Searcher, SearchResult
 
@@ -19,6 +19,7 @@ from outcrop.search.respell import CODES
 ROUNDS = (64, 512, 4096, 32768)
 _ROWS_PER_SESSION = 4
 """Rows asked for at first, for each session that is wanted."""
+_WHOLES_PER_SESSION = 8
 _LEAST = 16
 FEW = 2_000
 """Sessions that a query can name."""
@@ -36,11 +37,13 @@ class Row(NamedTuple):
 class Gathered(NamedTuple):
     """The best message of each session, by session, best first. `complete`: there are no others.
 
-    `estimate`: how many sessions may match, judged by how the rows that were seen are spread over sessions.
+    `spare`: messages of further sessions that the engine told of as well, as (score, address). `estimate`: how many
+    sessions may match, judged by how the rows that were seen are spread over sessions.
     """
 
     rows: dict[int, Row]
     complete: bool
+    spare: dict[int, tuple[float, DocAddress]]
     estimate: float
 
 
@@ -78,15 +81,28 @@ class Gatherer(NamedTuple):
             some = iter(best)
             while len(found) < want and (piece := list(islice(some, max(want - len(found), _LEAST)))):
                 seen.update(piece)
-                admitted = self._admitted(piece)
-                places = [best[session] for session in piece if session in admitted]
-                chosen = [addresses[place] for place in places]
-                ids, revs = (self._column(name, chosen) for name in ("id", "rev"))
-                for place, id, rev in zip(places, ids, revs, strict=True):
-                    found[sessions[place]] = Row(id, sessions[place], float(hits[place][0]), rev)
+                admitted = self.admitted(piece)
+                found |= self._rows({one: (hits[best[one]][0], hits[best[one]][1]) for one in piece if one in admitted})
             if len(found) >= want or whole:
-                return Gathered(found, whole and next(some, None) is None, estimate)
-        return Gathered(found, False, estimate)
+                spare = {one: (hits[best[one]][0], hits[best[one]][1]) for one in some}
+                return Gathered(found, whole and not spare, spare, estimate)
+        return Gathered(found, False, {}, estimate)
+
+    def some_rows(
+        self, query: Query, sessions: Collection[int], spare: Mapping[int, tuple[float, DocAddress]]
+    ) -> dict[int, Row]:
+        """The best message of each of these sessions that has one; `spare`: what is known of them already."""
+        known = self._rows({session: spare[session] for session in sessions if session in spare})
+        unknown = [session for session in sessions if session not in known]
+        return known | self.rows(query, len(unknown), unknown).rows if unknown else known
+
+    def _rows(self, chosen: Mapping[int, tuple[float, DocAddress]]) -> dict[int, Row]:
+        addresses = [address for _, address in chosen.values()]
+        ids, revs = (self._column(name, addresses) for name in ("id", "rev"))
+        return {
+            session: Row(id, session, float(score), rev)
+            for (session, (score, _)), id, rev in zip(chosen.items(), ids, revs, strict=True)
+        }
 
     def best_of(self, query: Query, session: int, most: int) -> list[Row]:
         """The best messages of one session, in order."""
@@ -99,22 +115,28 @@ class Gatherer(NamedTuple):
             if code in CODES
         ]
 
-    def wholes(self, query: Query, want: int, within: Collection[int] | None = None) -> tuple[dict[int, float], bool]:
-        """The scores of the best whole sessions, by session, and whether there are no others."""
-        query = self._narrowed(query, "whole", within)
+    def wholes(self, query: Query, want: int) -> tuple[dict[int, float], bool]:
+        """The scores of whole sessions, by session, best first, whether they are searched or not; and whether there
+        are no others."""
         self.check()
-        most = want if within is not None or self.only is None else _ROWS_PER_SESSION * want
-        hits = self.searcher.search(query, most, count=False).hits
+        most = _WHOLES_PER_SESSION * want
+        hits = self.searcher.search(self._narrowed(query, "whole", None), most, count=False).hits
+        return self._scores(hits), len(hits) < most
+
+    def some_wholes(self, query: Query, sessions: Collection[int]) -> dict[int, float]:
+        """The scores of these sessions that match as a whole."""
+        return self._scores(self.searcher.search(inside(query, "whole", sessions), len(sessions), count=False).hits)
+
+    def _scores(self, hits: Sequence[tuple[Any, DocAddress]]) -> dict[int, float]:
         sessions = self._column("whole", [address for _, address in hits])
-        scores = {session: float(score) for session, (score, _) in zip(sessions, hits, strict=True)}
-        admitted = self._admitted(scores)
-        return {session: score for session, score in scores.items() if session in admitted}, len(hits) < most
+        return {session: float(score) for session, (score, _) in zip(sessions, hits, strict=True)}
 
     def _column(self, name: str, addresses: list[DocAddress]) -> list[int]:
         """A number of each document; -1 for none."""
         return [-1 if value is None else int(value) for value in self.searcher.fast_field_values(name, addresses)]
 
-    def _admitted(self, sessions: Iterable[int]) -> set[int]:
+    def admitted(self, sessions: Iterable[int]) -> set[int]:
+        """Those that filters leave and that are searched at all."""
         return self.admits(session for session in sessions if self.only is None or session in self.only)
 
     def _narrowed(self, query: Query, field: str, within: Collection[int] | None) -> Query:

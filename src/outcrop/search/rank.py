@@ -80,31 +80,29 @@ def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
 def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[Candidate]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
-    rows = sorted(zip((score for score, _ in found), *columns, strict=True), key=_by_score)
+    rows = list(zip((score for score, _ in found), *columns, strict=True))
     ordered: list[Candidate] = []
-    at = 0
-    while at < len(rows):
-        end = at + 1
-        while end < len(rows) and _equal(rows[end][0], rows[end - 1][0]):
-            end += 1
-        for _, time, _, id, rev, copy, origin in sorted(rows[at:end], key=lambda row: (-row[1], row[2], row[3])):
-            ordered.append(Candidate(int(id), rows[at][0], int(time), int(rev), bool(copy), int(origin)))
-        at = end
+    for equal in _runs(rows, lambda row: float(row[0])):
+        for _, time, _, id, rev, copy, origin in sorted(equal, key=lambda row: (-row[1], row[2], row[3])):
+            ordered.append(Candidate(int(id), equal[0][0], int(time), int(rev), bool(copy), int(origin)))
     return ordered
 
 
 def settled(items: Iterable[Item], score: Callable[[Item], float], then: Callable[[Item], Any]) -> list[Item]:
     """Items by falling score; scores that are equal but for the engine's noise by `then`."""
+    return [item for equal in _runs(items, score) for item in sorted(equal, key=then)]
+
+
+def _runs(items: Iterable[Item], score: Callable[[Item], float]) -> Iterator[list[Item]]:
+    """Items by falling score, those of equal scores together."""
     rows = sorted(items, key=score, reverse=True)
-    ordered: list[Item] = []
     at = 0
     while at < len(rows):
         end = at + 1
         while end < len(rows) and _equal(score(rows[end]), score(rows[end - 1])):
             end += 1
-        ordered += sorted(rows[at:end], key=then)
+        yield rows[at:end]
         at = end
-    return ordered
 
 
 def _by_score(row: Sequence[Any]) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from tantivy import Searcher
 
@@ -34,20 +33,20 @@ _SHORTEST_FOUND = 3
 _BEST = 8
 _MOST_ROWS = 64
 _MOST_TERMS = 1000
-_MANY = 1000
-"""Documents that hold a word, counted with those erased since the last merge: so many are never all erased."""
+_MANY = 100
+"""Documents that hold a word, counted with those erased since the last merge: so many are hardly all erased."""
 _EVERYWHERE = ("user", "assistant", "tool", "tool_more", "reasoning", "other")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LOOSE_FORMS = 4
 _SHORTEST_PREFIX = 3
 
 
-class Speller(NamedTuple):
+class Speller:
     """Spells words as one scope of one state of the index does. `check` raises once nobody waits any more."""
 
-    searcher: Searcher
-    columns: Columns
-    check: Callable[[], None]
+    def __init__(self, searcher: Searcher, columns: Columns, check: Callable[[], None]) -> None:
+        self.searcher, self.columns, self.check = searcher, columns, check
+        self._known: dict[str, bool] = {}
 
     def respelt(self, terms: tuple[str, ...]) -> tuple[str, ...]:
         """The terms, those that nothing holds replaced by their nearest neighbours where there are any."""
@@ -75,6 +74,11 @@ class Speller(NamedTuple):
         """Whether a word can be spelt anew and nothing in the scope holds it."""
         if not (shortest <= len(word) <= LONGEST and word.isalpha()) or analysis.is_dense(word):
             return False
+        if word not in self._known:
+            self._known[word] = self._nowhere(word)
+        return self._known[word]
+
+    def _nowhere(self, word: str) -> bool:
         self.check()
         fields = (*self.columns.all, *(field for field, _ in self.columns.wholes))
         counts = [self.searcher.doc_freq(field, word) for field in fields]

@@ -9,125 +9,39 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
-from enum import StrEnum
+from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from math import log
 from typing import NamedTuple
 
-from tantivy import Query
-
 from outcrop.errors import Cancelled
-from outcrop.model import EventRow, EventType
 from outcrop.search import cursor as cursors
 from outcrop.search import operators, plan, rank
-from outcrop.search.columns import ALL, CONVERSATION, Columns
+from outcrop.search.columns import Columns
 from outcrop.search.cursor import PageCursor
+from outcrop.search.evidence import Evidence
 from outcrop.search.forks import folded
+from outcrop.search.found import NEWEST, Refused, Route, SessionHit, SessionPage, SessionSearch
 from outcrop.search.gather import Gatherer, Row
-from outcrop.search.marks import Looked, marked
+from outcrop.search.ladder import Rung, rungs
 from outcrop.search.places import Folders
-from outcrop.search.plan import Plan
-from outcrop.search.query import any_of
 from outcrop.search.respell import Speller
-from outcrop.search.texts import searched_text, stands_in
 from outcrop.search.views import looked_at
 from outcrop.store import Snapshot, Store
-from outcrop.store.embedded import analysis, cards
-from outcrop.store.embedded.cards import Card, Origin, Where
+from outcrop.store.embedded import cards
+from outcrop.store.embedded.cards import Card, Where
 from outcrop.store.embedded.text import View
-from outcrop.store.embedded.text_fields import TOOL_HEAD
 
-RELEVANCE, NEWEST = "relevance", "newest"
-SORTS = (RELEVANCE, NEWEST)
 MOST_SESSIONS = 600
 """Sessions that one rung looks at; those behind them are not found, and `candidates` says so."""
 FIRST_SESSIONS = 64
 """The best of them, by their messages and as a whole, come before all others: few pages need more."""
 LENGTH_PRIOR = 0.02
-_WALK_PAGE = 512
+_WALK_PAGE = 256
 _WALK_PAGES = 20
-"""Pages, as long as the sessions looked at, after which looking for operators alone gives up."""
-_MOST_LOOSE = 6
-"""Words of a query that is still worth loosening."""
-_ROWS_TRIED = 16
+"""Times the sessions of a rung that are looked at for operators alone."""
 _PHRASES_READ = 48
 """Tool texts that are read to see whether their words stand side by side."""
-_ROLES = {EventType.USER_INPUT: "user", EventType.ASSISTANT_RESPONSE: "assistant"}
-
-
-class SessionSearch(NamedTuple):
-    """What to look for. `harnesses` holds (harness, source or None) pairs; `since` UTC ms; `paths` None: anywhere.
-
-    `agents` are the tags that the pairs came from: they alone go into the cursor's key.
-    """
-
-    text: str
-    scope: str = ALL
-    sort: str = RELEVANCE
-    limit: int = 20
-    cursor: str | None = None
-    agents: tuple[str, ...] = ()
-    harnesses: tuple[tuple[str, str | None], ...] = ()
-    paths: tuple[str, ...] = ()
-    since: int | None = None
-
-    @property
-    def key(self) -> str:
-        return cursors.query_key(self.text, self.scope, self.sort, self.since, self.agents, self.paths)
-
-
-class Route(StrEnum):
-    """The rung that found the answer."""
-
-    PHRASE = "phrase"
-    AND = "and"
-    OR = "or"
-    TYPO_PHRASE = "typo+phrase"
-    TYPO_AND = "typo+and"
-    TYPO_OR = "typo+or"
-    LOOSE = "loose"
-
-
-class Shown(NamedTuple):
-    """The message that tells why a session was found. `time` in UTC ms; None: not recorded."""
-
-    role: str
-    time: int | None
-    snippet: str
-    cut: bool
-
-
-class SessionHit(NamedTuple):
-    """`evidence` None: found by operators or by its title alone."""
-
-    card: Card
-    where: Where
-    origin: Origin
-    score: float
-    evidence: Shown | None
-
-
-class SessionPage(NamedTuple):
-    """Hits in their total order. `candidates`: sessions that match may be missing; `cut`: part of the query was not
-    searched. `repaired`: the words that were searched, where they are not those that were typed."""
-
-    hits: list[SessionHit]
-    cursor: str | None
-    generation: int
-    candidates: bool = False
-    cut: bool = False
-    route: Route = Route.OR
-    repaired: tuple[str, ...] | None = None
-    milliseconds: float = 0.0
-
-
-class Refused(NamedTuple):
-    """A cursor that does not go on. `generation`: of now, where the cursor was good once; `expected`: the cursor's,
-    where that is what changed (ruling 46)."""
-
-    generation: int | None = None
-    expected: int | None = None
 
 
 def search_sessions(
@@ -165,16 +79,6 @@ class _Kept(NamedTuple):
     complete: bool
 
 
-class _Rung(NamedTuple):
-    """What messages and whole sessions must match. `beside`: tool text in which the terms must stand side by side."""
-
-    route: Route
-    plan: Plan
-    rows: Query
-    wholes: Query | None = None
-    beside: Query | None = None
-
-
 class _Search:
     """One search over one state of index and rows."""
 
@@ -202,6 +106,7 @@ class _Search:
         if isinstance(offset, Refused):
             return offset
         gatherer = Gatherer(self._view.searcher, self._only(), self._admitted, self._check)
+        self._evidence = Evidence(self._snapshot, gatherer, self._columns)
         end = offset + self._query.limit
         rung = None
         ordered: list[_Found] = []
@@ -214,7 +119,7 @@ class _Search:
         again = PageCursor(generation, self._revision, end, self._query.key)
         terms = rung.plan.terms if rung is not None else self._plan.terms
         return SessionPage(
-            self._told(page, gatherer, rung),
+            self._told(page, rung),
             cursors.write_page(again, self._snapshot.epoch) if len(ordered) > end else None,
             generation,
             self._capped,
@@ -281,17 +186,22 @@ class _Search:
 
     # The ladder
 
-    def _climb(self, gatherer: Gatherer, end: int) -> tuple[_Rung, list[_Found]]:
+    def _climb(self, gatherer: Gatherer, end: int) -> tuple[Rung, list[_Found]]:
         """The first rung that keeps a session, else the last; with what it keeps, in order, `end` and one at least."""
-        most = MOST_SESSIONS if self._query.sort == NEWEST else FIRST_SESSIONS
         rung = None
-        for rung in self._rungs():
-            kept = self._keep(gatherer, rung, most)
-            if kept.found:
-                first = self._ordered(kept.found)
-                if kept.complete or most == MOST_SESSIONS or len(first) > end:
-                    return rung, first
-                return rung, [*first, *self._others(first, self._keep(gatherer, rung, MOST_SESSIONS).found)]
+        speller = Speller(self._view.searcher, self._columns, self._check)
+        for rung in rungs(self._columns, speller, self._plan):
+            kept = self._keep(gatherer, rung, FIRST_SESSIONS)
+            if not kept.found:
+                continue
+            if kept.complete:
+                return rung, self._ordered(kept.found)
+            if self._query.sort == NEWEST:
+                return rung, self._newest(gatherer, rung, end)
+            first = self._ordered(kept.found)
+            if len(first) > end:
+                return rung, first
+            return rung, [*first, *self._others(first, self._keep(gatherer, rung, MOST_SESSIONS).found)]
         assert rung is not None, "there always is an `or`"
         return (rung if rung.route is not Route.LOOSE else rung._replace(route=Route.OR, plan=self._plan)), []
 
@@ -300,84 +210,63 @@ class _Search:
         shown = {item.card.id for item in first}
         return self._ordered([item for item in every if item.card.id not in shown], behind=first)
 
-    def _rungs(self) -> Iterator[_Rung]:
-        asked = self._plan
-        yield from self._strict(asked, Route.PHRASE, Route.AND)
-        speller = Speller(self._view.searcher, self._columns, self._check)
-        terms = speller.respelt(asked.terms)
-        repaired = asked if terms == asked.terms else asked.instead(terms)
-        if repaired is not asked:
-            yield from self._strict(repaired, Route.TYPO_PHRASE, Route.TYPO_AND)
-        living = speller.lives(repaired.terms)
-        yield self._loosely(Route.OR if repaired is asked else Route.TYPO_OR, repaired, living)
-        if not living and len(asked.terms) <= _MOST_LOOSE:
-            yield self._loosely(Route.LOOSE, asked.instead(speller.loosened(asked.terms)), stems=True)
-
-    def _strict(self, asked: Plan, phrase: Route, every: Route) -> Iterator[_Rung]:
-        """The rungs of a literal query."""
-        columns, terms = self._columns, asked.terms
-        if asked.literal and terms:
-            whole = columns.whole_phrase(terms)
-            yield _Rung(phrase, asked, columns.phrase(terms), whole, columns.beside(terms))
-            if len(terms) > 1:
-                yield _Rung(every, asked, columns.together(terms), columns.whole_together(terms))
-
-    def _loosely(self, route: Route, asked: Plan, stems: bool) -> _Rung:
-        return _Rung(route, asked, self._columns.either(asked, stems), self._columns.whole_either(asked))
-
     # One rung
 
-    def _keep(self, gatherer: Gatherer, rung: _Rung, most: int) -> _Kept:
-        """The sessions that match, the best `most` of them, or the newest where that is the order."""
+    def _keep(self, gatherer: Gatherer, rung: Rung, most: int) -> _Kept:
+        """The best sessions that match: `most` by their best messages, and as many as wholes."""
         gathered = gatherer.rows(rung.rows, most)
-        rows = dict(gathered.rows)
-        wholes: dict[int, float] = {}
+        rows = gathered.rows
+        scores: dict[int, float] = {}
         every = True
         if rung.wholes is not None:
-            wholes, every = gatherer.wholes(rung.wholes, most)
-        if rung.beside is not None:
-            for session, row in self._side_by_side(gatherer, rung.beside, rung.plan.terms).items():
-                if session not in rows or rows[session].score < row.score:
-                    rows[session] = row
-        complete = gathered.complete and every
-        if not complete and self._query.sort == NEWEST:
-            rows, wholes = self._newest(gatherer, rung)
-        elif rung.wholes is not None and not every and (missing := rows.keys() - wholes.keys()):
-            wholes |= gatherer.wholes(rung.wholes, len(missing) + 1, missing)[0]
-        untold = wholes.keys() - rows.keys()
-        if untold:  # their words stand in several messages, or in the title: the best one tells
-            rows = {**gatherer.rows(self._columns.either(rung.plan), len(untold), untold).rows, **rows}
-        found = [self._found(session, rows.get(session), wholes.get(session, 0.0)) for session in rows.keys() | wholes]
+            scores, every = gatherer.wholes(rung.wholes, most)
+        self._side_by_side(gatherer, rung, rows)
+        wholes = gatherer.admitted(islice(scores, most))
+        if rung.wholes is not None and not every and (missing := rows.keys() - scores.keys()):
+            scores |= gatherer.some_wholes(rung.wholes, missing)
+        if untold := wholes - rows.keys():  # their words stand in several messages, or in the title
+            spare = gathered.spare if rung.route.endswith(Route.OR) else {}
+            rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, spare)
+        complete = gathered.complete and every and len(scores) <= most
         self._capped = self._capped or (not complete and gathered.estimate > MOST_SESSIONS)
+        found = [self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows.keys() | wholes]
         if len(found) > MOST_SESSIONS:
             self._capped = True
             found = self._best_first(found)[:MOST_SESSIONS]
         return _Kept(found, complete)
 
-    def _newest(self, gatherer: Gatherer, rung: _Rung) -> tuple[dict[int, Row], dict[int, float]]:
-        """The newest sessions that match, where more match than the engine tells of at once."""
-        rows: dict[int, Row] = {}
-        wholes: dict[int, float] = {}
+    def _newest(self, gatherer: Gatherer, rung: Rung, end: int) -> list[_Found]:
+        """The newest sessions that match, in order, `end` and one at least, if so many do."""
+        found: list[_Found] = []
         ids = cards.newest(self._db)
-        while len(rows.keys() | wholes.keys()) < MOST_SESSIONS and (piece := list(islice(ids, _WALK_PAGE))):
-            some = self._admitted(id for id in piece if gatherer.only is None or id in gatherer.only)
+        while piece := list(islice(ids, _WALK_PAGE)):
+            some = gatherer.admitted(piece)
             if some:
-                rows |= gatherer.rows(rung.rows, len(some), some).rows
-                if rung.wholes is not None:
-                    wholes |= gatherer.wholes(rung.wholes, len(some), some)[0]
-        return rows, wholes
+                rows = gatherer.rows(rung.rows, len(some), some).rows
+                self._side_by_side(gatherer, rung, rows, some)
+                scores = {} if rung.wholes is None else gatherer.some_wholes(rung.wholes, some)
+                if untold := scores.keys() - rows.keys():
+                    rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, {})
+                found += [
+                    self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows | scores
+                ]
+            ordered = self._ordered(found)
+            if len(ordered) > end or len(found) >= MOST_SESSIONS:
+                break
+        self._capped = self._capped or len(found) > MOST_SESSIONS
+        return self._ordered(found)[:MOST_SESSIONS]
 
-    def _side_by_side(self, gatherer: Gatherer, query: Query, terms: tuple[str, ...]) -> dict[int, Row]:
-        """The best tool text of each session, where the terms stand in it side by side; only some can be read."""
-        gathered = gatherer.rows(query, _PHRASES_READ)
+    def _side_by_side(
+        self, gatherer: Gatherer, rung: Rung, rows: dict[int, Row], within: Collection[int] | None = None
+    ) -> None:
+        """Add the best tool text of each session in which the terms stand side by side; only some can be read."""
+        if rung.beside is None:
+            return
+        gathered = gatherer.rows(rung.beside, _PHRASES_READ, within)
         self._capped = self._capped or not gathered.complete
-        some = list(gathered.rows.values())
-        stands: dict[int, Row] = {}
-        events = self._snapshot.found([row.id for row in some])
-        for row in some:
-            if row.id in events and stands_in(terms, self._terms(events[row.id].event)):
-                stands[row.session] = row
-        return stands
+        for row in self._evidence.stands(rung.plan.terms, list(gathered.rows.values())):
+            if row.session not in rows or rows[row.session].score < row.score:
+                rows[row.session] = row
 
     def _found(self, session: int, row: Row | None, whole: float) -> _Found:
         card = self._card(session)
@@ -395,7 +284,7 @@ class _Search:
         for _ in range(-(-_WALK_PAGES * MOST_SESSIONS // _WALK_PAGE)):
             self._check()
             piece = list(islice(ids, _WALK_PAGE))
-            admitted = self._admitted(id for id in piece if gatherer.only is None or id in gatherer.only)
+            admitted = gatherer.admitted(piece)
             found += [self._found(id, None, 0.0) for id in piece if id in admitted]
             if len(found) >= MOST_SESSIONS:
                 self._capped = len(found) > MOST_SESSIONS or next(ids, None) is not None
@@ -415,16 +304,17 @@ class _Search:
 
     def _best_first(self, found: list[_Found], newest: bool = False) -> list[_Found]:
         if newest or self._query.sort == NEWEST:
-            return sorted(found, key=lambda item: (-item.card.updated, item.card.id))
+            return sorted(found, key=lambda item: (item.card.updated, item.card.uid), reverse=True)  # as `cards.newest`
         return rank.settled(found, lambda item: item.score, lambda item: item.card.id)
 
     # What is shown
 
-    def _told(self, page: list[_Found], gatherer: Gatherer, rung: _Rung | None) -> list[SessionHit]:
+    def _told(self, page: list[_Found], rung: Rung | None) -> list[SessionHit]:
         ids = [item.card.id for item in page]
         where = cards.places(self._db, ids)
         origins = cards.origins(self._db, ids)
-        shown = self._evidence(page, gatherer, rung) if rung is not None else {}
+        rows = [item.row for item in page if item.row is not None]
+        shown = self._evidence.shown(rows, rung) if rung is not None else {}
         return [
             SessionHit(
                 item.card, where.get(item.card.id, Where(None, None)), origins[item.card.id], item.score,
@@ -433,61 +323,6 @@ class _Search:
             for item in page
             if item.row is None or item.card.id in shown  # its last message that matched is gone
         ]  # fmt: skip
-
-    def _evidence(self, page: list[_Found], gatherer: Gatherer, rung: _Rung) -> dict[int, Shown]:
-        """By session, the message that tells why it was found."""
-        looked = self._looked(rung)
-        rows = [item.row for item in page if item.row is not None]
-        events = self._snapshot.found([row.id for row in rows])
-        chosen = [events[row.id].event for row in rows if row.id in events and events[row.id].event.rev == row.rev]
-        settled = {event.session_id for event in chosen}
-        for row in rows:  # the row is not any more what the index says
-            if row.session not in settled and (event := self._other(gatherer, rung, looked, row.session)) is not None:
-                chosen.append(event)
-        contents = self._snapshot.contents(chosen)
-        found: dict[int, Shown] = {}
-        for event, content in zip(chosen, contents, strict=True):
-            snippet, cut = marked(self._searched(searched_text(event, content), event), looked)
-            role = _ROLES.get(event.type, "tool")
-            found[event.session_id] = Shown(role, None if event.inferred else event.time, snippet, cut)
-        return found
-
-    def _other(self, gatherer: Gatherer, rung: _Rung, looked: Looked, session: int) -> EventRow | None:
-        """The best message of a session that still matches."""
-        rows = gatherer.best_of(any_of([rung.rows, self._columns.either(rung.plan)]), session, _ROWS_TRIED)
-        events = self._snapshot.found([row.id for row in rows])
-        for row in rows:
-            if row.id not in events:
-                continue
-            event = events[row.id].event
-            text = searched_text(event, self._snapshot.contents([event])[0])
-            if event.rev == row.rev or looked.spans(self._searched(text, event)):
-                return event
-        return None
-
-    def _looked(self, rung: _Rung) -> Looked:
-        asked = rung.plan
-        phrase = rung.route in (Route.PHRASE, Route.TYPO_PHRASE)
-        exact = phrase or rung.route in (Route.AND, Route.TYPO_AND)
-        words = asked.terms if phrase else tuple(dict.fromkeys([*asked.terms, *(() if exact else asked.alternatives)]))
-        stems = frozenset() if exact else frozenset(stem for word in words for stem in analysis.stem().analyze(word))
-        pieces: list[str] = []
-        for unit in asked.units:
-            dense = analysis.is_dense(unit.typed)
-            if self._query.scope != CONVERSATION or dense:
-                pieces += [*unit.parts, *([unit.word] if unit.word else [])]
-            if unit.name is not None and (unit.word is not None or not unit.parts):
-                pieces.append(unit.name)
-        return Looked(words, stems, tuple(dict.fromkeys(pieces)), phrase)
-
-    def _terms(self, event: EventRow) -> list[str]:
-        text = searched_text(event, self._snapshot.contents([event])[0])
-        return analysis.exact().analyze(analysis.normal(self._searched(text, event)))
-
-    @staticmethod
-    def _searched(text: str, event: EventRow) -> str:
-        """What of a message session search can find (ruling 44)."""
-        return text if event.type in _ROLES else text[:TOOL_HEAD]
 
 
 def _prior(card: Card) -> float:

@@ -132,6 +132,9 @@ class Snapshot(Protocol):
     def contents(self, events: Sequence[EventRow]) -> list[Content]:
         """Full contents, in the order asked."""
 
+    def events_at(self, ids: Sequence[int]) -> dict[int, EventRow]:
+        """Events by arrival number; ids that are gone are left out."""
+
     def found(self, ids: Sequence[int]) -> dict[int, Found]:
         """Events by arrival number, with turn and session; ids that are gone are left out."""
 

@@ -27,7 +27,8 @@ from outcrop.contracts.vault.response import (
 )
 from outcrop.contracts.vault.resume import shell_line
 from outcrop.errors import BackendFailure, StoreMissing, TextIndexRebuilding
-from outcrop.search.sessions import Refused, SessionHit, SessionPage, SessionSearch, search_sessions
+from outcrop.search.found import Refused, SessionHit, SessionPage, SessionSearch
+from outcrop.search.sessions import search_sessions
 from outcrop.store import Store
 from outcrop.store.embedded.cards import Presence
 from outcrop.store.embedded.state import state

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from outcrop.contracts.moments import instant
 from outcrop.errors import InvalidRequest
 from outcrop.search.columns import ALL, SCOPES
-from outcrop.search.sessions import RELEVANCE, SORTS
+from outcrop.search.found import RELEVANCE, SORTS
 
 INDEXED, WAIT = "indexed", "wait-until-current"
 FRESHNESS = (INDEXED, WAIT)

@@ -145,12 +145,12 @@ class EmbeddedSnapshot:
         found = self.found([event.id])[event.id]
         return found.turn, found.session
 
+    def events_at(self, ids: Sequence[int]) -> dict[int, EventRow]:
+        rows = self._many(f"SELECT {_EVENT} FROM event WHERE id IN ({{}})", ids)
+        return {row[0]: self._event(row) for row in rows if self._admits(row[2])}
+
     def found(self, ids: Sequence[int]) -> dict[int, Found]:
-        events = [
-            self._event(row)
-            for row in self._many(f"SELECT {_EVENT} FROM event WHERE id IN ({{}})", ids)
-            if self._admits(row[2])
-        ]
+        events = list(self.events_at(ids).values())
         turns = self._turns(
             list(
                 self._many(
