@@ -24,6 +24,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "touches": ("outcrop.cli.touches", "tell which sessions read or changed a file"),
     "call": ("outcrop.cli.call", "run one MCP tool and print its envelope"),
     "mcp": ("outcrop.cli.mcp", "serve the MCP tools on standard input and output"),
+    "serve": ("outcrop.cli.serve", "serve session search and the MCP tools over HTTP, to paired clients"),
+    "pair": ("outcrop.cli.pair", "give a client of `outcrop serve` its token, list the clients, take a token back"),
     "relay": ("outcrop.cli.relay", "serve session search on standard input and output, for another machine"),
     "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),
     "forget": ("outcrop.cli.forget", "erase sessions for good, and prove it"),

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from outcrop.contracts.mcp_v1.envelope import Context
 
 
-def build(deadline: float | None = None, settings: Config | None = None, project_only: bool = False) -> Context:
-    """`deadline` is on the clock of `time.monotonic`. Raises ConfigError; a store that is missing is no error here."""
+def build(
+    deadline: float | None = None, settings: Config | None = None, project_only: bool = False, remote: bool = False
+) -> Context:
+    """`deadline` is on the clock of `time.monotonic`; `remote`: where the client was launched is not known (ruling 30).
+
+    Raises ConfigError; a store that is missing is no error here.
+    """
     from outcrop.contracts.mcp_v1.envelope import Context
 
     settings = settings or load_config()
@@ -29,7 +34,7 @@ def build(deadline: float | None = None, settings: Config | None = None, project
         store=store,
         catalog=catalog(settings, store),
         max_results=settings.max_results,
-        launch_directory=_working_directory(),
+        launch_directory=None if remote else _working_directory(),
         floor=_launch_project() if project_only else None,
         deadline=deadline,
         locate=_locate,

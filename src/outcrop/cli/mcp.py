@@ -27,8 +27,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="answer from sessions of the launch directory's project alone, whatever is asked",
     )
 
+    parser.add_argument(
+        "--http", metavar="HOST:PORT", help="serve over HTTP at this address, to clients of `outcrop pair` alone"
+    )
+
 
 def run(args: Namespace) -> int:
+    if args.http is not None:
+        from outcrop.cli import serve
+
+        return serve.tools_alone(args.http, args.project_only)
     known = all_sources()
     settings = config.load(known_sources=known)
     sources = [source for source in known if settings.source(source).enabled]

@@ -244,7 +244,7 @@ class _Flight:
     slots: Slots
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Connection:
     """One client: takes its frames, sends each answer, knows what it has in flight."""
 
