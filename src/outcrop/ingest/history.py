@@ -366,7 +366,11 @@ def finish_anew(
             " AND file <> ?",
             (session, file.id, file.id),
         ).fetchall()
-        for turn in {row[2] for row in gone} | {row[0] for row in shared}:
+        left = db.execute(  # its events may stand in other turns now
+            "SELECT id FROM turn WHERE session = ? AND file = ? AND generation < ?",
+            (session, file.id, file.generation),
+        ).fetchall()
+        for turn in {row[2] for row in gone} | {row[0] for row in (*shared, *left)}:
             rebuild_turn(writer, turn)
         if gone:
             writer.step_meta("order_rev")
