@@ -23,6 +23,7 @@ from world import DAY, Claude, Codex, Run, World, at, say, use
 
 SECRETS = ("zirconium", "periwinkle", "quagmire", "halibut", "brontosaurus", "Xylophone")
 """Words that the session Q alone holds: in its prompt, answer, call, title, an unknown record, a broken line."""
+GOOSE = Path(__file__).parent.parent / "fixtures" / "goose" / "sessions.sql"
 STEPS = (
     *("purge-rows", "purge-erased", "purge-text", "purge-renewed", "purge-vacuumed", "purge-truncated"),
     "purge-checked",
@@ -261,11 +262,12 @@ def test_copies_in_forks_go_and_their_own_words_stay(small_world: World) -> None
 
     def checked() -> None:
         assert remains(small_world.store, phrases) == []
-        for letter, words in (("F1", "chart the cape 1"), ("F2", "chart the cape 2")):
+        one, two = "chart the cape 1", "chart the cape 2"
+        for letter, words in (("F1", [one]), ("F2", [one, two])):
             opened = small_world.run("open", ids[letter], "--limit", "9", "--json").json["data"]
-            prompts = [turn["user_input"]["text_preview"] for turn in opened["turns"] if turn["user_input"]]
-            assert prompts[0] == words
-        assert words in sessions(small_world)
+            prompts = [turn["user_input"]["text"] for turn in opened["turns"] if turn["user_input"]]
+            assert prompts[: len(words)] == words
+        assert two in sessions(small_world)
 
     checked()
     small_world.index("--full")
@@ -326,6 +328,48 @@ def test_equal_words_of_another_session_are_listed_and_stay(world: World) -> Non
     assert told["equal"][0]["session"] == id_of(world, "claude-code", other.session)
     assert same in world.run("open", told["equal"][0]["event"]).out
     assert {word for _, word in remains(world.store, SECRETS)} == {"zirconium"}
+
+
+def test_one_session_of_a_database_is_forgotten_whatever_becomes_of_it_there(small_world: World) -> None:
+    place = small_world.home / ".local" / "share" / "goose" / "sessions" / "sessions.db"
+    place.parent.mkdir(parents=True)
+    db = sqlite3.connect(place)
+    db.executescript(GOOSE.read_text(encoding="utf-8"))
+    small_world.index()
+
+    def told() -> dict[str, str]:
+        found = small_world.run("forget", "--source", "goose", "--dry-run", "--json").json["sessions"]
+        return {session["native"]: session["id"] for session in found if session["events"]}
+
+    before = told()
+    assert len(before) > 1
+    native, target = next(iter(before.items()))
+    done = forget(small_world, "--session", target)
+    assert (done.code, done.json["proof"]["status"]) == (0, "proven")
+    assert set(told()) == set(before) - {native}
+    for _ in range(2):
+        with db:
+            db.execute("UPDATE sessions SET updated_at = '2031-01-01 00:00:00' WHERE id = ?", (native,))
+            db.execute("UPDATE messages SET created_timestamp = created_timestamp + 1 WHERE session_id = ?", (native,))
+        small_world.index()
+        small_world.index("--full")
+        assert set(told()) == set(before) - {native}
+    assert small_world.run("forget", "--undo", target).code == 0
+    small_world.index()
+    assert told() == before
+    db.close()
+
+
+def test_an_older_folder_that_somebody_keeps_makes_the_proof_wait(world: World) -> None:
+    """As on systems where a file that is read cannot be removed: something stands in its place."""
+    kept = world.store / "text" / "kept-by-somebody"
+    kept.mkdir()
+    told = forget(world, "--session", id_of_q(world))
+    assert (told.code, told.json["proof"]["status"]) == (1, "pending")
+    assert "older folder" in told.json["proof"]["reason"]
+    kept.rmdir()
+    assert world.index().err == ""
+    assert not pending(world)
 
 
 # Choosing

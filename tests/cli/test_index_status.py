@@ -41,7 +41,18 @@ def test_index_as_json(small_world: World) -> None:
     summary = told.json
     assert told.out.count("\n") == 1
     assert set(summary) == {
-        *("files", "files_read", "records", "events", "bytes", "set_aside", "seconds", "problems"),
+        *(
+            "files",
+            "files_read",
+            "records",
+            "events",
+            "bytes",
+            "set_aside",
+            "removed",
+            "erasure_pending",
+            "seconds",
+            "problems",
+        ),
     }
     records = sum(len(made.lines) for made in small_world.sessions.values())
     assert (summary["files"], summary["files_read"], summary["records"]) == (2, 2, records)

@@ -137,7 +137,7 @@ def forget(
         for session, origins in removal.origins.items():
             writer.tombstones.add(session, now, origins)
         writer.tombstones.learn()
-        report.events = remove(writer, removal, erase.FORGOTTEN, with_copies=True)
+        report.events = remove(writer, removal)
         erase.drop_orphans(writer)
         found = probe.look_for(db, marks, said)
         _list_equal(db, found.equal, report)

@@ -7,6 +7,9 @@ event holds. Forgetting weighs more than keeping.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from typing import Any
+
 from outcrop import ids
 from outcrop.harnesses import Harness
 from outcrop.ingest.staging import Batch
@@ -14,8 +17,17 @@ from outcrop.store.embedded.write import Writer
 
 FORGOTTEN = "of a forgotten session"
 """What the census says of such records."""
-DERIVED = ("label", "title.generated", "title.summary", "summary", "slug")
-"""Facts that may be made of a session's first words."""
+_DERIVED = ("title.generated", "title.summary", "summary", "slug")
+"""Facts that may be made of a session's first words, and those words themselves."""
+_LABEL = "label"
+
+
+def repeats(name: str, value: Any, gone: list[str]) -> bool:
+    """Whether a fact of a session that lost copied events may repeat their texts (`gone`)."""
+    if name != _LABEL:
+        return name in _DERIVED
+    label = " ".join(str(value).split())
+    return any(label in " ".join(text.split()) for text in gone)
 
 
 def is_forgotten(writer: Writer, harness: Harness, source: str, native: str | None) -> bool:
@@ -36,19 +48,21 @@ def leave_out(writer: Writer, harness: Harness, source: str, batch: Batch) -> bo
         {staged.origin or uid for uid, staged in batch.events.items() if staged.native not in gone}
     )
     dropped: set[bytes] = set()
-    robbed: set[str] = set()
+    robbed: dict[str, list[str]] = defaultdict(list)
     for uid, staged in list(batch.events.items()):
         copied = (staged.origin or uid) in origins
         if copied or staged.native in gone:
             del batch.events[uid]
             dropped.add(uid)
             if staged.native not in gone:
-                robbed.add(staged.native)
+                robbed[staged.native].append(staged.event.text)
     if not gone and not robbed:
         return False
     batch.amends = [amend for amend in batch.amends if amend[0] not in gone and amend[1] not in dropped]
     batch.facts = [
-        fact for fact in batch.facts if fact[0] not in gone and not (fact[0] in robbed and fact[1] in DERIVED)
+        (native, name, value)
+        for native, name, value in batch.facts
+        if native not in gone and not (native in robbed and repeats(name, value, robbed[native]))
     ]
     group = harness.group(source)
     kept = []

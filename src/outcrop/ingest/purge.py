@@ -43,6 +43,7 @@ TRIES = 2
 DERIVED = {"turn", "session", "action", "path"}
 """Tables that hold pieces of masked texts: folding a piece can make a new pattern of it, which is no secret kept."""
 READER_HOLDS = "a reader still holds an older state of the history"
+FOLDER_HELD = "an older folder of the text index could not be removed yet"
 NOT_TRIED = "the check found some of it, twice; `outcrop forget --finish` tries again"
 
 _KEY = "purge_pending"
@@ -139,6 +140,8 @@ def finish_purge(
     if not compact.truncate_log(writer.db, wait):
         return Proof(False, READER_HOLDS)
     faults.at("purge-truncated")
+    if _older_folders(writer):
+        return Proof(False, FOLDER_HELD)
     tell("looking for remains")
     proof = _check(writer, note)
     faults.at("purge-checked")
@@ -176,9 +179,15 @@ def _newest_folder(writer: Writer) -> int:
     return int(str(name).rpartition("-")[2]) if name else 0
 
 
+def _older_folders(writer: Writer) -> bool:
+    """Whether another folder than the present one is there: not every system removes a file that somebody reads."""
+    from outcrop.store.embedded.text import FOLDER
+
+    return any(path.name != writer.meta("text_dir") for path in (writer.home / FOLDER).iterdir())
+
+
 def _check(writer: Writer, note: Pending) -> Proof:
     from outcrop.store.embedded import text_terms
-    from outcrop.store.embedded.text import FOLDER
 
     db = writer.db
     marks = probe.saved_marks(db, probe.LINES)
@@ -196,11 +205,8 @@ def _check(writer: Writer, note: Pending) -> Proof:
         secrets_left=_secrets(writer) if RESCRUB in note.kinds else 0,
         tables=sorted(found.tables),
     )
-    others = [path.name for path in (writer.home / FOLDER).iterdir() if path.name != current]
     if proof.marks_left or proof.words_left or proof.secrets_left:
         proof.proven, proof.reason = False, "the check still found some of it"
-    elif others:
-        proof.proven, proof.reason = False, "an older folder of the text index could not be removed"
     return proof
 
 

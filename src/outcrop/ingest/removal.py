@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import orjson
+
 from outcrop import ids
 from outcrop.harnesses import load
 from outcrop.ingest import copies
-from outcrop.ingest.forgotten import DERIVED
+from outcrop.ingest.forgotten import repeats
 from outcrop.ingest.history import rebuild_turn
 from outcrop.ingest.sessions import refresh, renumber
 from outcrop.store.embedded import erase, rows
@@ -33,8 +35,8 @@ class Removal:
     shared: set[int] = field(default_factory=set)
 
 
-def plan(writer: Writer, sessions: set[int], holders: dict[int, set[int]] | None = None) -> Removal:
-    """Find all that belongs to sessions. `holders`: as of `erase.holders`, for many calls in a row."""
+def plan(writer: Writer, sessions: set[int]) -> Removal:
+    """Find all that belongs to sessions, copies elsewhere too."""
     db = writer.db
     origins = {session: erase.origins_of(db, session) for session in sessions}
     owner = {origin: session for session, some in origins.items() for origin in some}
@@ -43,26 +45,55 @@ def plan(writer: Writer, sessions: set[int], holders: dict[int, set[int]] | None
         for event in events:
             origins[owner[event.origin]].add(event.uid)
     files = erase.files_of(db, sessions)
-    brought = erase.holders(db) if holders is None else holders
+    brought = erase.holders(db)
     alone = {file for file in files if brought.get(file, set()) <= sessions}
     return Removal(sessions, origins, copied, alone, files - alone)
 
 
-def remove(writer: Writer, removal: Removal, bit: int, with_copies: bool) -> int:
-    """Erase what was planned; returns how many events went. `bit`: of `file.erased`."""
+def remove(writer: Writer, removal: Removal) -> int:
+    """Erase what was planned, for good; returns how many events went."""
     events = erase.erase_sessions(writer, removal.sessions)
     for file in removal.alone:
-        erase.clear_file(writer, file, bit)
+        erase.clear_file(writer, file, erase.FORGOTTEN)
     for file in removal.shared:
-        erase.thin_file(writer, file, erase.PARTLY if bit == erase.FORGOTTEN else bit)
-    if with_copies:
-        for session, copied in removal.copies.items():
-            _take_copies(writer, session, copied)
-            events += len(copied)
+        erase.thin_file(writer, file, erase.PARTLY)
+    for session, copied in removal.copies.items():
+        _take_copies(writer, session, copied)
+        events += len(copied)
     for session in removal.copies:
-        for changed in copies.decide_again(writer, session) | ({session} if with_copies else set()):
-            _refresh(writer, changed, moved=renumber(writer, changed) or with_copies)
+        for changed in {session} | copies.decide_again(writer, session):
+            renumber(writer, changed)
+            _refresh(writer, changed, moved=True)
     return events
+
+
+class LettingGo:
+    """Sessions let go one after another, each in a transaction of the caller's; copies of them stay elsewhere."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._holders = erase.holders(writer.db)
+        self._sharing = erase.sharing(writer.db)
+
+    def let_go(self, session: int) -> None:
+        writer = self._writer
+        others: set[int] = set()
+        if self._sharing:
+            for origin in erase.origins_of(writer.db, session):
+                others |= self._sharing.get(origin, set())
+        files = erase.files_of(writer.db, [session])
+        erase.erase_sessions(writer, [session])
+        for file in files:
+            held = self._holders.get(file, set())
+            held.discard(session)
+            if held:
+                erase.thin_file(writer, file, erase.AGED)
+            else:
+                erase.clear_file(writer, file, erase.AGED)
+        for other in others - {session}:
+            if writer.db.execute("SELECT 1 FROM session WHERE id = ?", (other,)).fetchone():
+                for changed in copies.decide_again(writer, other):
+                    _refresh(writer, changed, moved=renumber(writer, changed))
 
 
 def _take_copies(writer: Writer, session: int, copied: list[Erased]) -> None:
@@ -70,10 +101,13 @@ def _take_copies(writer: Writer, session: int, copied: list[Erased]) -> None:
     db = writer.db
     uid = db.execute("SELECT uid FROM session WHERE id = ?", (session,)).fetchone()[0]
     files = erase.files_of(db, [session])
+    gone = [str(writer.content(event.block, event.slot).get("text", "")) for event in copied]
     erase.erase_events(writer, session, copied)
     for turn in {event.turn for event in copied}:
         rebuild_turn(writer, turn)
-    db.executemany("DELETE FROM fact WHERE session = ? AND name = ?", [(session, name) for name in DERIVED])
+    for file, name, value in db.execute("SELECT file, name, value FROM fact WHERE session = ?", (session,)).fetchall():
+        if repeats(name, orjson.loads(value), gone):
+            writer.set_fact(session, file, name, None)
     for file in files:
         whole = set()
         for id, of, origin in db.execute("SELECT id, session, origin FROM kept WHERE file = ?", (file,)).fetchall():

@@ -8,7 +8,6 @@ of it stay, and are the originals from then on.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from outcrop import faults
@@ -17,7 +16,7 @@ from outcrop.ingest import purge
 from outcrop.ingest.checkpoints import proven_gone
 from outcrop.ingest.containers import NAME_MARK, is_session
 from outcrop.ingest.discover import Discovery
-from outcrop.ingest.removal import plan, remove
+from outcrop.ingest.removal import LettingGo
 from outcrop.store.embedded import compact, erase
 from outcrop.store.embedded.write import FileRow, Writer
 
@@ -61,22 +60,17 @@ def _sessions(writer: Writer, clause: str, *values: int) -> list[int]:
     return [row[0] for row in found]
 
 
-def _remove(writer: Writer, sessions: Iterable[int]) -> int:
-    holders = None
-    count = 0
+def _remove(writer: Writer, sessions: list[int]) -> int:
+    if not sessions:
+        return 0
+    going = LettingGo(writer)
     for session in sessions:
-        if holders is None:
-            holders = erase.holders(writer.db)
         with writer.transaction():
-            remove(writer, plan(writer, {session}, holders), erase.AGED, with_copies=False)
+            going.let_go(session)
             faults.at("retention")
-        for held in holders.values():
-            held.discard(session)
-        count += 1
-    if count:
-        with writer.transaction():
-            erase.drop_orphans(writer)
-    return count
+    with writer.transaction():
+        erase.drop_orphans(writer)
+    return len(sessions)
 
 
 # Size

@@ -81,6 +81,18 @@ def copies_elsewhere(
     return dict(found)
 
 
+def sharing(db: sqlite3.Connection) -> dict[bytes, set[int]]:
+    """By what they are copies of, the sessions that hold copies."""
+    found: dict[bytes, set[int]] = defaultdict(set)
+    for origin, session in db.execute(
+        "SELECT e.origin, s.id FROM session s JOIN turn t ON t.session = s.id JOIN event e ON e.turn = t.id"
+        " WHERE s.copies > 0 AND e.flags & ? AND e.origin IS NOT NULL",
+        (rows.COPY,),
+    ):
+        found[origin].add(session)
+    return found
+
+
 def holders(db: sqlite3.Connection) -> dict[int, set[int]]:
     """The sessions that each file brought something of."""
     found: dict[int, set[int]] = defaultdict(set)
