@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wire import Client
 
 from following import Follower, append, followed, until
+from servers.wire import Client
 from transcripts import Claude
 from world import World
 
@@ -176,6 +176,10 @@ def test_killed_200_times_nothing_is_lost_and_nothing_double(world: World) -> No
         all_is_there(world, agents)
 
 
+def count(client: Client, word: str) -> int:
+    return int(data(client, "search_sessions", query=f'"{word}"')["result_count"])
+
+
 def finds_both(world: World, word: str) -> bool:
     return bool(world.data("search_sessions", query=f'"{word}"')["result_count"] == 2)
 
@@ -207,7 +211,7 @@ def test_50_files_are_written_while_8_clients_search_list_and_page(world: World)
                         case _:
                             session = order.choice(listed(client))
                             seen = turns(client, session["id"])
-                            assert len(seen) >= session["turn_count"], "turns were lost"
+                            assert len(seen) >= session["session"]["turn_count"], "turns were lost"
                     asked[number] += 1
         except BaseException as error:
             problems.append(f"{type(error).__name__}: {error}")
@@ -217,9 +221,9 @@ def test_50_files_are_written_while_8_clients_search_list_and_page(world: World)
             while not ended.wait(1.0):
                 agent = random.choice(agents)
                 turn = len(agent.words)
-                until(lambda: len(agent.words) > turn)
+                until(lambda agent=agent, turn=turn: len(agent.words) > turn)
                 word, began = agent.words[turn], time.monotonic()
-                until(lambda: data(client, "search_sessions", query=f'"{word}"')["result_count"] == 2, what=word)
+                until(lambda word=word: count(client, word) == 2, what=word)
                 longest[0] = max(longest[0], time.monotonic() - began)
 
     with Follower(world) as follower:
