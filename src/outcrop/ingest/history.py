@@ -13,7 +13,7 @@ from typing import Any
 from outcrop import calls, ids
 from outcrop.harnesses import Harness
 from outcrop.ingest import copies
-from outcrop.ingest.sessions import refresh, renumber
+from outcrop.ingest.sessions import NOTHING, Step, refresh, renumber, sums_of
 from outcrop.ingest.staging import (
     REPEATED,
     Batch,
@@ -111,18 +111,27 @@ class SessionWork:
         self._blocks = (OpenBlock(writer, id), OpenBlock(writer, id))
         self._places: dict[tuple[str, str], int] = {}
         db = writer.db
-        row = db.execute("SELECT max(ord), max(CASE WHEN file = ? THEN place END) FROM turn WHERE session = ?",
-                         (file.id, id)).fetchone()  # fmt: skip
-        self._last_ord = row[0] or 0
-        self._last_place = 0 if anew else row[1] or 0
+        self.before = self.after = NOTHING
+        self.amended: list[int] = []
+        self._last_ord = db.execute("SELECT max(ord) FROM turn WHERE session = ?", (id,)).fetchone()[0] or 0
+        self._last_place = 0
         self.current: TurnWork | None = None
-        if not anew and row[1]:
-            found = db.execute(
-                "SELECT id FROM turn WHERE session = ? AND file = ? AND place = ?", (id, file.id, row[1])
-            ).fetchone()
-            self.current = self._load(found[0])
+        if not anew and (last := self._last_turn()) is not None:
+            self._last_place = last[1]
+            self.current = self._load(last[0])
 
     # Turns
+
+    def _last_turn(self) -> tuple[int, int] | None:
+        """(id, place) of the last turn that this file brought, found without a look at all of them.
+
+        The shown turns of a file have their numbers in the order of their places, and after the hidden ones.
+        """
+        of_file = "SELECT id, place, ord FROM turn WHERE session = ? AND file = ? ORDER BY"
+        found = self.writer.db.execute(f"{of_file} ord DESC LIMIT 1", (self.id, self.file.id)).fetchone()
+        if found is not None and found[2] == 0:
+            found = self.writer.db.execute(f"{of_file} place DESC LIMIT 1", (self.id, self.file.id)).fetchone()
+        return None if found is None else (found[0], found[1])
 
     def follow(self, turn: int) -> None:
         """The reading stands in a turn whose event another file already brought."""
@@ -319,7 +328,10 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
         work.close_blocks()
         writer.insert_events(work.events)
         writer.replace_events(work.replaced)
+        touched = [turn.id for turn in work.turns.values() if turn.fold.event_count]
+        work.before = sums_of(writer, touched)
         writer.save_turns(turn.row() for turn in work.turns.values() if turn.fold.event_count)
+        work.after = sums_of(writer, touched)
     writer.todo(todo)
     if batch.first_time is not None:
         for work in works.values():
@@ -328,7 +340,9 @@ def write_batch(writer: Writer, harness: Harness, file: FileRow, batch: Batch, a
         for turn in work.rebuild:
             rebuild_turn(writer, turn)
         more = None if anew else sum(row[7] <= ANSWER for row in work.events)
-        refresh(writer, work.id, file.id, harness, work.moved, more)
+        plain = not (anew or work.rebuild or work.replaced or work.moved or batch.first_time is not None)
+        step = Step(work.before, work.after, [row[0] for row in work.events] + work.amended) if plain else None
+        refresh(writer, work.id, file.id, harness, work.moved, step, more)
     for work in works.values():
         for changed in copies.decide(writer, work.id, work.arrived):
             refresh(writer, changed, file.id, harness, moved=renumber(writer, changed))
@@ -486,6 +500,7 @@ def _amend(work: SessionWork, uid: bytes, changes: dict[str, Any]) -> None:
     if row is None:
         return
     id, turn, kind, time, flags, ends, tool, model, generator, block, slot = row
+    work.amended.append(id)
     content = writer.content(block, slot)
     event = Event("", EVENT_TYPES[kind], **content)
     staged = Staged(event, uid, "", time, flags, None)

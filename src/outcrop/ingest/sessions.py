@@ -6,6 +6,8 @@ events, not from copied history ("Copies, secrets").
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import Any
 
 from outcrop import ids
@@ -23,11 +25,73 @@ SLUG_LIMIT = 120
 SUMMARY_LIMIT = 240
 
 
-def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bool, more: int | None = None) -> None:
-    """Bring a session's row up to date. `file` touched it. `more`: that many messages came and none went."""
+@dataclass(slots=True, frozen=True)
+class Sums:
+    """Of the turns of a session that are shown. Times in UTC ms, None where there is no turn."""
+
+    turns: int
+    events: int
+    started: int | None
+    updated: int | None
+    last: int | None
+    """The highest number of a turn."""
+
+
+NOTHING = Sums(0, 0, None, None, None)
+
+
+@dataclass(slots=True, frozen=True)
+class Step:
+    """What a batch that only adds changed: the turns that it touched before and after, and the events that it added."""
+
+    before: Sums
+    after: Sums
+    events: list[int]
+
+
+_SUMS = """SELECT count(*), coalesce(sum(event_count), 0), min(started), max(updated), max(ord) FROM turn
+    WHERE {} AND NOT hidden"""
+
+
+def sums_of(writer: Writer, turns: list[int]) -> Sums:
+    """Of these turns of one session."""
+    listed = "id IN (SELECT value FROM json_each(?))"
+    return Sums(*writer.db.execute(_SUMS.format(listed), (json.dumps(turns),)).fetchone())
+
+
+def _sums(writer: Writer, session: int, step: Step | None, row: tuple[Any, ...]) -> Sums:
+    """Of all its turns: those of the row, stepped, so that a long session costs no more than a short one."""
+    turns, events, started, updated = row
+    if step is None or not turns or (step.before.started or 0) < (step.after.started or 0):
+        return Sums(*writer.db.execute(_SUMS.format("session = ?"), (session,)).fetchone())
+    before, after = step.before, step.after
+    last = writer.db.execute("SELECT max(ord) FROM turn WHERE session = ?", (session,)).fetchone()[0]
+    return Sums(
+        turns + after.turns - before.turns,
+        events + after.events - before.events,
+        min(started, after.started if after.started is not None else started),
+        max(updated, after.updated if after.updated is not None else updated),
+        last,
+    )
+
+
+def refresh(
+    writer: Writer,
+    session: int,
+    file: int,
+    harness: Harness,
+    moved: bool,
+    step: Step | None = None,
+    more: int | None = None,
+) -> None:
+    """Bring a session's row up to date. `file` touched it.
+
+    `step`: all that changed, where that is known. `more`: that many messages came and none went.
+    """
     db = writer.db
     old = db.execute(
-        "SELECT uid, harness, source, copies, file, files, parent, relation, messages FROM session WHERE id = ?",
+        "SELECT uid, harness, source, copies, file, files, parent, relation, turn_count, event_count, started, updated,"
+        " messages FROM session WHERE id = ?",
         (session,),
     ).fetchone()
     first_file, several = old[4], old[5]
@@ -39,27 +103,20 @@ def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bo
     if several:
         source = _prefer_best_source(writer, session, harness, source)
         moved = renumber(writer, session) or moved
-    counts = db.execute(
-        "SELECT count(*), coalesce(sum(event_count), 0), min(started), max(updated), max(ord) FROM turn"
-        " WHERE session = ? AND NOT hidden",
-        (session,),
-    ).fetchone()
-    turn_count, event_count, started, updated, last = counts
+    if several or old[3] or moved:
+        step = None
+    sums = _sums(writer, session, step, old[8:12])
+    started, updated = sums.started, sums.updated
     if old[3]:
         started, updated = _own_times(writer, session) or (started, updated)
-    ends = db.execute("SELECT ends FROM turn WHERE session = ? AND ord = ?", (session, last)).fetchone()
-    edge = db.execute(
-        "SELECT min(e.id), max(e.id), max(e.flags & ?1), max(e.flags & ?2), max(e.type IN (3, 4))"
-        " FROM turn t JOIN event e ON e.turn = t.id WHERE t.session = ?3"
-        " AND t.last_event > coalesce((SELECT last_event FROM session WHERE id = ?3), 0)",
-        (rows.WEB, rows.OWN, session),
-    ).fetchone()
+    ends = db.execute("SELECT ends FROM turn WHERE session = ? AND ord = ?", (session, sums.last)).fetchone()
+    edge = _edge(writer, session, step)
     mode = (1 if edge[4] else 0) | (2 if edge[3] else 0) | (4 if edge[2] else 0)
     facts = dict(writer.facts(session))
     if more is None or several:
         messages, more = _messages(writer, session), 0
     else:
-        messages = old[8]
+        messages = old[12]
     prompt = db.execute(
         "SELECT t.user_text FROM turn t JOIN event e ON e.id = t.user_event WHERE t.session = ? AND NOT t.hidden"
         " AND NOT e.flags & ? ORDER BY t.ord LIMIT 1",
@@ -77,12 +134,27 @@ def refresh(writer: Writer, session: int, file: int, harness: Harness, moved: bo
             _title(facts), _short(facts.get("summary"), SUMMARY_LIMIT), _short(facts.get("slug"), SLUG_LIMIT),
             _text(facts.get("label")), prompt[0] if prompt else None, _text(facts.get("version")),
             _text(facts.get("agent")), int(bool(facts.get("machine"))), first_file, int(bool(several)),
-            started or 0, updated or 0, turn_count, event_count, messages + more, int(bool(ends and ends[0])), mode,
+            started or 0, updated or 0, sums.turns, sums.events, messages + more, int(bool(ends and ends[0])), mode,
             edge[0], edge[0], edge[1] or 0, int(moved), session,
         ),
     )  # fmt: skip
     _set_parent(writer, session, harness.group(source), old, facts)
     _locate_places(writer, session)
+
+
+def _edge(writer: Writer, session: int, step: Step | None) -> tuple[Any, ...]:
+    """(first, last, web, own, tool) of its new events: ids, and whether any is of that kind."""
+    told = "SELECT min(e.id), max(e.id), max(e.flags & ?1), max(e.flags & ?2), max(e.type IN (3, 4)) FROM"
+    if step is not None:
+        found = " event e WHERE e.id IN (SELECT value FROM json_each(?3))"
+        edge = writer.db.execute(told + found, (rows.WEB, rows.OWN, json.dumps(step.events))).fetchone()
+    else:
+        found = (
+            " turn t JOIN event e ON e.turn = t.id WHERE t.session = ?3"
+            " AND t.last_event > coalesce((SELECT last_event FROM session WHERE id = ?3), 0)"
+        )
+        edge = writer.db.execute(told + found, (rows.WEB, rows.OWN, session)).fetchone()
+    return tuple(edge)
 
 
 def renumber(writer: Writer, session: int) -> bool:
