@@ -25,10 +25,10 @@ def test_no_file_means_defaults(tmp_path: Path) -> None:
 
 
 def test_the_defaults_of_the_table_are_those_of_the_class(tmp_path: Path) -> None:
-    assert read(tmp_path, "[index]\n[redaction]\n[mcp]\n[sources.codex]\n") == Config(
+    assert read(tmp_path, "[index]\n[redaction]\n[search]\n[mcp]\n[sources.codex]\n") == Config(
         tmp_path, tmp_path / "config.toml", sources={"codex": SourceSettings()}
     )
-    assert set(SETTINGS) == {"index", "redaction", "mcp", "retention"}
+    assert set(SETTINGS) == {"index", "redaction", "search", "mcp", "retention"}
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
@@ -36,6 +36,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     [index]
     auto = false
     [redaction]
+    enabled = false
+    [search]
     enabled = false
     [mcp]
     max_results = 20
@@ -51,7 +53,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     roots = ["/srv/codex", "~/other", "~"]
     """
     config = read(tmp_path, text)
-    assert (config.auto_index, config.redaction) == (False, False)
+    assert (config.auto_index, config.redaction, config.search) == (False, False, False)
     assert (config.max_results, config.parallel, config.queue) == (20, 2, 0)
     assert (config.retention_days, config.retention_bytes, config.retention_mirror) == (90, 10_000_000_000, True)
     assert config.retention_cutoff(100 * 86_400_000) == 10 * 86_400_000
@@ -69,8 +71,8 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_error(tmp_path: Path) ->
     [
         ("[mcp]\nmax_result = 3", "mcp.max_result", "did you mean max_results?"),
         ("[mpc]\nqueue = 3", "mpc", "did you mean mcp?"),
-        ("auto = true", "auto", "unknown key auto; known: index, redaction, mcp, retention, sources"),
-        ("[zzz]", "zzz", "known: index, redaction, mcp, retention, sources"),
+        ("auto = true", "auto", "unknown key auto; known: index, redaction, search, mcp, retention, sources"),
+        ("[zzz]", "zzz", "known: index, redaction, search, mcp, retention, sources"),
         ("[sources.claud]\nenabled = true", "sources.claud", "did you mean claude?"),
         ("[sources.codex]\nroot = []", "sources.codex.root", "did you mean roots?"),
         ("[mcp]\nmax_results = '3'", "mcp.max_results", "must be a whole number"),

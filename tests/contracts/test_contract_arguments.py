@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outcrop.contracts import mcp_v1
+from outcrop.contracts import mcp_v1, moments
 from outcrop.contracts.catalog import Catalog
-from outcrop.contracts.mcp_v1 import arguments, list_sessions, open, search_sessions
+from outcrop.contracts.mcp_v1 import list_sessions, open, search_sessions
 from outcrop.contracts.mcp_v1.envelope import Context
 from outcrop.errors import InvalidRequest, OutcropError
 
@@ -219,7 +219,7 @@ def test_open_echoes_just_what_was_given() -> None:
 )
 def test_an_instant_is_its_utc_milliseconds_whatever_its_offset(moment: datetime, minutes: int) -> None:
     there = moment.replace(tzinfo=UTC).astimezone(timezone(timedelta(minutes=minutes)))
-    _, found = arguments.instant("start_datetime", there.isoformat())
+    _, found = moments.instant("start_datetime", there.isoformat())
     assert found == (moment - datetime(1970, 1, 1)) // timedelta(milliseconds=1)
 
 
@@ -236,7 +236,7 @@ def test_an_instant_is_its_utc_milliseconds_whatever_its_offset(moment: datetime
     ],
 )
 def test_C108_C129_spellings_of_an_instant(text: str, same_as: str) -> None:
-    assert arguments.instant("x", text)[1] == arguments.instant("x", same_as)[1]
+    assert moments.instant("x", text)[1] == moments.instant("x", same_as)[1]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_C108_C129_spellings_of_an_instant(text: str, same_as: str) -> None:
 )
 def test_what_is_no_instant(text: str) -> None:
     with pytest.raises(InvalidRequest, match="RFC 3339"):
-        arguments.instant("end_datetime", text)
+        moments.instant("end_datetime", text)
 
 
 likely = st.sampled_from([SESSION, "desc", "chat", *TIMES.values(), ["reasoning"], 1, 25])

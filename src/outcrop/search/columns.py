@@ -64,7 +64,10 @@ class Columns:
         return any_of(ways)
 
     def either(self, plan: Plan, stems: bool = True) -> Query:
-        """Any word of the plan, a name or a part of one; with `stems` other forms of its words too."""
+        """Any word of the plan, a name or a part of one; with `stems` other forms of its words too.
+
+        A message that holds all words weighs twice as much, and so does one that holds the query as it was typed.
+        """
         ways: list[Query] = []
         for word in plan.alternatives:
             ways += self._anywhere(word)
@@ -72,6 +75,10 @@ class Columns:
                 ways.append(_boost(term("stem", stem_of(word)), STEM_WEIGHT))
         for unit in plan.units:
             ways += self._names(unit)
+        if len(set(plan.terms)) > 1:
+            ways.append(self.together(plan.terms))
+        if len(plan.sequence) > 1:
+            ways.append(self.phrase(plan.sequence))
         return any_of(ways)
 
     # Whole sessions

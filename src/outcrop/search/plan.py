@@ -11,7 +11,7 @@ from typing import NamedTuple
 from outcrop.search import operators
 from outcrop.search import query as queries
 from outcrop.search.operators import Asked
-from outcrop.search.query import STOP_WORDS, Unit
+from outcrop.search.query import LONGEST_SEQUENCE, STOP_WORDS, Unit
 from outcrop.store.embedded import analysis
 
 MOST_CHARACTERS = 512
@@ -33,12 +33,14 @@ _LITERAL = re.compile(
 class Plan(NamedTuple):
     """`terms` are searched as they stand, in order; `literal`: first as one phrase, then all in one message.
 
-    `cut`: the query had more than is searched.
+    `sequence` is all that was typed, in order, question words included: only ever a preference. `cut`: the query had
+    more than is searched.
     """
 
     terms: tuple[str, ...]
     literal: bool
     units: tuple[Unit, ...]
+    sequence: tuple[str, ...] = ()
     cut: bool = False
 
     @property
@@ -56,7 +58,7 @@ class Plan(NamedTuple):
 
     def instead(self, terms: tuple[str, ...]) -> Plan:
         """The same plan over other words: it stays as literal as it was typed."""
-        return self._replace(terms=terms, units=_units(" ".join(terms)))
+        return self._replace(terms=terms, units=_units(" ".join(terms)), sequence=terms[:LONGEST_SEQUENCE])
 
 
 def make(query: str) -> tuple[Asked, Plan]:
@@ -69,11 +71,12 @@ def make(query: str) -> tuple[Asked, Plan]:
     if len(tokens) > MOST_TERMS:
         tokens, cut = tokens[:MOST_TERMS], True
         body = " ".join(tokens)
+    sequence = tokens
     literal = any(len(span) >= _SHORTEST_QUOTE for span in asked.quoted) or bool(_LITERAL.search(asked.text))
     if not literal:
         telling = [token for token in tokens if token not in STOP_WORDS]
         tokens = telling if len(telling) > 1 else tokens
-    return asked, Plan(tuple(tokens), literal, _units(body), cut)
+    return asked, Plan(tuple(tokens), literal, _units(body), tuple(sequence[:LONGEST_SEQUENCE]), cut)
 
 
 def _units(body: str) -> tuple[Unit, ...]:
