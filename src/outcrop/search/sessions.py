@@ -38,6 +38,7 @@ FIRST_SESSIONS = 64
 """The best of them, by their messages and as a whole, come before all others: few pages need more."""
 LENGTH_PRIOR = 0.02
 _NEWEST_PAGE = 64
+_NEWEST_MOST = 4096
 _WALK_PAGE = 256
 _WALK_PAGES = 20
 """Times the sessions of a rung that are looked at for operators alone."""
@@ -240,7 +241,9 @@ class _Search:
         """The newest sessions that match, in order, `end` and one at least, if so many do."""
         found: list[_Found] = []
         ids = cards.newest(self._db)
-        while piece := list(islice(ids, _NEWEST_PAGE)):
+        size = _NEWEST_PAGE
+        while piece := list(islice(ids, size)):
+            size = min(2 * size, _NEWEST_MOST)  # what matches may be old
             some = gatherer.admitted(piece)
             if some:
                 rows = gatherer.rows(rung.rows, len(some), some).rows
