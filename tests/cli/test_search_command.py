@@ -57,6 +57,13 @@ def test_the_response_of_the_contract(vault: Vault) -> None:
     assert done.err == ""
 
 
+def test_debug_adds_the_diagnostics_of_the_contract(vault: Vault) -> None:
+    done = search(vault, "baecon", "--json", "--debug")
+    assert set(done.json) == {*CONTRACT, "debug"}
+    assert done.json["debug"]["repairedTerms"] == ["beacon"]
+    assert parse_response(done.json)
+
+
 def test_a_list_for_people(vault: Vault) -> None:
     done = search(vault, "lighthouse beacon")
     assert done.code == 0

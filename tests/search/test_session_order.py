@@ -111,6 +111,16 @@ def test_S066_newest_first(vault: Vault) -> None:
     assert ["updatedAt" in hit for hit in told] == [True, True, False]
 
 
+def test_newest_finds_what_is_old_and_common(vault: Vault) -> None:
+    old = [
+        vault.add(*(U(f"kestrel {day} {n}") for n in range(300)), at=START + timedelta(days=day)) for day in range(3)
+    ]
+    for number in range(150):
+        vault.add(U("gull"), at=START + timedelta(days=9, seconds=number))
+    vault.index()
+    assert vault.ids("kestrel", filters={"sort": "newest"}) == old[::-1]
+
+
 def test_S068_of_equal_texts_the_shorter_session_is_first(vault: Vault) -> None:
     long = vault.add(U("the kestrel flew"), *(A(f"filler {n}") for n in range(40)))
     short = vault.add(U("the kestrel flew"), A("filler"))

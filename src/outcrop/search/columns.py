@@ -22,7 +22,7 @@ SCOPES = (CONVERSATION, ALL)
 
 WEIGHT = {"user": 3.0, "assistant": 2.0, "tool": 1.0}
 NAMES_WEIGHT = 1.0
-STEM_WEIGHT = 1.0
+STEM_WEIGHT = 2.0
 TITLE_WEIGHT = 3.0
 _NAMES = ("ident", "part")
 

@@ -37,6 +37,8 @@ MOST_SESSIONS = 600
 FIRST_SESSIONS = 64
 """The best of them, by their messages and as a whole, come before all others: few pages need more."""
 LENGTH_PRIOR = 0.02
+_NEWEST_PAGE = 64
+_NEWEST_MOST = 4096
 _WALK_PAGE = 256
 _WALK_PAGES = 20
 """Times the sessions of a rung that are looked at for operators alone."""
@@ -113,7 +115,7 @@ class _Search:
         if self._plan.units:
             rung, ordered = self._climb(gatherer, end)
         elif self._asked.narrows:
-            ordered = self._ordered(self._walk(gatherer), newest=True)
+            ordered = self._ordered(self._walk(gatherer, end), newest=True)
         page = ordered[offset:end]
         generation = self._view.marker.generation
         again = PageCursor(generation, self._revision, end, self._query.key)
@@ -239,7 +241,9 @@ class _Search:
         """The newest sessions that match, in order, `end` and one at least, if so many do."""
         found: list[_Found] = []
         ids = cards.newest(self._db)
-        while piece := list(islice(ids, _WALK_PAGE)):
+        size = _NEWEST_PAGE
+        while piece := list(islice(ids, size)):
+            size = min(2 * size, _NEWEST_MOST)  # what matches may be old
             some = gatherer.admitted(piece)
             if some:
                 rows = gatherer.rows(rung.rows, len(some), some).rows
@@ -277,8 +281,9 @@ class _Search:
         assert card is not None, "only admitted sessions are found"
         return card
 
-    def _walk(self, gatherer: Gatherer) -> list[_Found]:
-        """The newest sessions that satisfy filters and operators: there is no text to search."""
+    def _walk(self, gatherer: Gatherer, end: int) -> list[_Found]:
+        """The newest sessions that satisfy filters and operators: there is no text to search. More than `end`, if so
+        many do."""
         found: list[_Found] = []
         ids = cards.newest(self._db)
         for _ in range(-(-_WALK_PAGES * MOST_SESSIONS // _WALK_PAGE)):
@@ -289,7 +294,7 @@ class _Search:
             if len(found) >= MOST_SESSIONS:
                 self._capped = len(found) > MOST_SESSIONS or next(ids, None) is not None
                 return found[:MOST_SESSIONS]
-            if len(piece) < _WALK_PAGE:
+            if len(piece) < _WALK_PAGE or len(self._ordered(found, newest=True)) > end:
                 return found
         self._capped = next(ids, None) is not None
         return found
@@ -298,7 +303,7 @@ class _Search:
 
     def _ordered(self, found: list[_Found], newest: bool = False, behind: Iterable[_Found] = ()) -> list[_Found]:
         """Forks folded, in the total order that pages follow. `behind`: those before them, which fold some too."""
-        newest_first = sorted(found, key=lambda item: (-item.card.updated, -item.score))
+        newest_first = sorted(found, key=lambda item: (-item.card.updated, -item.score, item.card.id))
         gone = folded(item.card for item in (*behind, *newest_first))
         return self._best_first([item for item in found if item.card.id not in gone], newest)
 
