@@ -50,6 +50,8 @@ CLOCK_STEP = 5.0
 """Seconds by which the clock and the time that passed may part before something is taken to have happened."""
 RETRY_SECONDS = (5.0, 15.0, 60.0)
 """After a full disk."""
+ROUND_SECONDS = 1.0
+"""For which what arrives meanwhile is read before a round ends."""
 SETTLE_SECONDS = 2.0
 """After which a new folder is listed once more: files may have been made in it before it was watched."""
 PEEK_SECONDS = 1.0
@@ -107,6 +109,10 @@ class Indexer:
         """Sources with files that the running sweep did not list, and when they may be looked for."""
         self._not_before: dict[str, float] = {}
         self._unsettled = False
+        self._breathes_until: float | None = None
+        """When a round stops to read more, so that it ends."""
+        self._breathing = False
+        self._next_breath = 0.0
         self._failures = 0
 
     # What other threads ask
@@ -229,24 +235,43 @@ class Indexer:
                 self._changed.wait(seconds)
 
     def _work(self) -> None:
-        """Serve all that is urgent, then bring the index up to it."""
-        while self._stopping is None:
-            self._list_again()
-            job = self._next_job()
-            if job is not None:
-                self._serve(job)
-            elif not self._read_dirty():
-                break
+        """One round: serve what is asked, read what is urgent, bring the index up to it.
+
+        However much keeps coming, the round ends, so that what it read is found and all else has its turn.
+        """
+        self._list_again()
+        while (job := self._next_job()) is not None:
+            self._serve(job)
+        self._read_dirty()
         if self._unsettled:
             self._unsettled = False
-            self._pipeline.settle()
+            self._breathes_until = time.monotonic() + ROUND_SECONDS
+            try:
+                self._pipeline.settle()
+            finally:
+                self._breathes_until = None
 
     def _breathe(self) -> bool:
-        """In the midst of something long: serve what is urgent; true if anything new was read."""
+        """In the midst of something long: serve what is urgent; true if anything new was read.
+
+        Not from within itself, and not for more than half of the time: what is long goes on.
+        """
         if self._stopping is not None:
             raise _Stopped
-        if not self._dirty and not self._jobs and not self._unseen:
+        now = time.monotonic()
+        if self._breathing or now < self._next_breath or not (self._dirty or self._jobs or self._unseen):
             return False
+        if self._breathes_until is not None and now > self._breathes_until:
+            return False
+        self._breathing = True
+        try:
+            return self._serve_urgent()
+        finally:
+            self._breathing = False
+            ended = time.monotonic()
+            self._next_breath = ended + (ended - now)
+
+    def _serve_urgent(self) -> bool:
         self._check_home()
         some = self._read_dirty() | self._read_unseen()
         while (job := self._next_job(quick=True)) is not None:
