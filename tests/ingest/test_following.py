@@ -318,6 +318,18 @@ def test_what_is_said_during_the_first_pass_is_found_before_its_end(world: World
         assert told["last_sweep_completed_at"] is None
 
 
+def test_a_new_file_is_found_soon_after_a_long_first_pass(world: World) -> None:
+    for number in range(5):
+        session = conversation(world, f"B{number}", f"stint{number}")
+        append(session.path(world.home), *session.lines)
+    with Follower(world, OUTCROP_FAULT="slow:file:500") as follower:
+        follower.current()
+        written(world, "A", "avocet")  # another listing of its source
+        session = conversation(world, "C", "bittern")
+        append(session.path(world.home), *session.lines)
+        until(lambda: finds(world, "bittern"), 10.0)
+
+
 def test_what_is_written_faster_than_it_can_be_read_is_found_and_nothing_starves(world: World) -> None:
     sessions = [conversation(world, f"B{number}", f"stint{number}") for number in range(5)]
     for session in sessions:

@@ -38,8 +38,8 @@ SWEEP_WITHOUT_EVENTS = 30.0
 RECENT_SECONDS = 20.0
 """Between two looks at the newest files of each source, whether or not an event named them."""
 RECENT_WITHOUT_EVENTS = 1.0
-CHEAP_SECONDS = 0.2
-"""What a sweep may take to be made at every request for what is newest."""
+CHEAP_SECONDS = 0.5
+"""What listing everything may take to be done at every request for what is newest."""
 POLL_SECONDS = 1.0
 """Between two looks at databases, whose writers map them into memory."""
 LINGER_SECONDS = 600.0
@@ -98,7 +98,8 @@ class Indexer:
         self._listed: list[str] = []
         self._watch: Watch | None = None
         self._listed_last: dict[str, tuple[float, float]] = {}
-        """When each source was last listed, and how long that took."""
+        """When each source was last swept, and how long the listing took."""
+        self._began = self._cost = 0.0
         self._listings: dict[str, float] = {}
         """Sources to list again, and when."""
         self._new_folders: set[str] = set()
@@ -161,7 +162,7 @@ class Indexer:
         with writer_lock(self.config.home, wait), engine_errors():
             self._pipeline = Pipeline(self.config, self._environment)
             self._pipeline.breathe = self._breathe
-            self._pipeline.listed = self._place
+            self._pipeline.listed = self._note_listing
             self._pipeline.text.hurry = lambda: bool(self._dirty)
             self._home = _identity(self.config.home)
             try:
@@ -240,7 +241,7 @@ class Indexer:
         However much keeps coming, the round ends, so that what it read is found and all else has its turn.
         """
         self._list_again()
-        while (job := self._next_job()) is not None:
+        while self._stopping is None and (job := self._next_job()) is not None:
             self._serve(job)
         self._read_dirty()
         if self._unsettled:
@@ -307,7 +308,7 @@ class Indexer:
 
     def sweep(self, source: str | None = None, full: bool = False, tell: Progress | None = None) -> Summary:
         """Look at every file of all sources, or of one. For jobs: on the indexer's thread alone."""
-        started = time.monotonic()
+        self._began = time.monotonic()
 
         def progress(path: str, done: int, total: int, events: int) -> None:
             self.observed.progress(path, done, total, events)
@@ -322,9 +323,7 @@ class Indexer:
             raise
         finally:
             self.observed.end()
-        self._place()
-        ended = time.monotonic()
-        self._listed_last[source or ""] = (ended, ended - started)
+        self._listed_last[source or ""] = (time.monotonic(), self._cost)
         self.observed.swept(summary, self._pipeline, whole=source is None)
         if summary.changed:
             self._needed = time.monotonic()
@@ -432,6 +431,11 @@ class Indexer:
                 self._listings[source] = time.monotonic() + SETTLE_SECONDS
 
     # Places
+
+    def _note_listing(self) -> None:
+        """A sweep knows what there is: so much it takes to list, however long the reading is."""
+        self._cost = time.monotonic() - self._began
+        self._place()
 
     def _place(self, force: bool = False) -> None:
         """Follow what the last sweep found."""
