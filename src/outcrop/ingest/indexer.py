@@ -20,7 +20,7 @@ from typing import Any
 
 from outcrop.config import Config
 from outcrop.errors import IndexerEnded, OutcropError, ResourceExhausted
-from outcrop.harnesses import Environment, all_harnesses
+from outcrop.harnesses import Environment, all_harnesses, all_sources
 from outcrop.ingest.discover import Discovery, Found, discover
 from outcrop.ingest.lock import writer_lock
 from outcrop.ingest.observed import Observed
@@ -55,7 +55,9 @@ ROUND_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
 """After which a new folder is listed once more: files may have been made in it before it was watched."""
 PEEK_SECONDS = 1.0
-"""Between two looks for new files of a source in the midst of a sweep, at least."""
+"""Between two looks for new files of a source, at least."""
+LISTING_SECONDS = 5.0
+"""After a look for new files, until all files of a source that has many are listed."""
 _UNKNOWN_KEPT = 4_096
 
 
@@ -107,8 +109,10 @@ class Indexer:
         self._irrelevant: dict[str, None] = {}
         """Changed paths that no listing holds."""
         self._unseen: dict[str, float] = {}
-        """Sources with files that the running sweep did not list, and when they may be looked for."""
+        """Sources that may have new files, and when those may be looked for: less than a listing."""
         self._not_before: dict[str, float] = {}
+        self._vanished: set[str] = set()
+        """Sources of which a file is not where it was."""
         self._unsettled = False
         self._breathes_until: float | None = None
         """When a round stops to read more, so that it ends."""
@@ -209,7 +213,8 @@ class Indexer:
                 due["sweep"] = time.monotonic()
             if self._linger is not None and not self.leases and time.monotonic() - self._needed > self._linger:
                 self.stop("nobody needs it")
-            self._rest(max(0.0, min(*due.values(), *self._listings.values()) - time.monotonic()))
+            coming = (*due.values(), *self._listings.values(), *self._unseen.values())
+            self._rest(max(0.0, min(coming) - time.monotonic()))
         return self._stopping or ""
 
     def _suffer(self, error: Exception) -> None:
@@ -244,6 +249,7 @@ class Indexer:
         while self._stopping is None and (job := self._next_job()) is not None:
             self._serve(job)
         self._read_dirty()
+        self._unsettled = self._read_unseen() or self._unsettled
         if self._unsettled:
             self._unsettled = False
             self._breathes_until = time.monotonic() + ROUND_SECONDS
@@ -309,6 +315,9 @@ class Indexer:
     def sweep(self, source: str | None = None, full: bool = False, tell: Progress | None = None) -> Summary:
         """Look at every file of all sources, or of one. For jobs: on the indexer's thread alone."""
         self._began = time.monotonic()
+        for name in [source] if source is not None else all_sources():  # these are listed now
+            self._unseen.pop(name, None)
+            self._vanished.discard(name)
 
         def progress(path: str, done: int, total: int, events: int) -> None:
             self.observed.progress(path, done, total, events)
@@ -397,28 +406,33 @@ class Indexer:
                 self._irrelevant[path] = None
         now = time.monotonic()
         for name in self._places.sources_of(path) if source is None else {source}:
-            if self.observed.sweeping:
+            if source is None:
                 self._unseen.setdefault(name, self._not_before.get(name, 0.0))
-            if name not in self._listings:
-                ended, cost = self._listed_last.get(name, (0.0, 0.0))
-                self._listings[name] = max(now, ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
+            else:
+                self._vanished.add(name)
+            ended, cost = self._listed_last.get(name, (0.0, 0.0))
+            soonest = now if source is not None or cost < PEEK_SECONDS / LISTING_SHARE else now + LISTING_SECONDS
+            due = max(soonest, ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
+            self._listings[name] = min(due, self._listings.get(name, due))
             if os.path.isdir(path):
                 self._new_folders.add(name)
 
     def _read_unseen(self) -> bool:
-        """Read new files of sources that are being swept: what the sweep listed may take it minutes."""
-        now = time.monotonic()
+        """Read new files of sources: a listing of all may be dear, and a sweep that runs may take minutes."""
         some = False
-        for source in [source for source, due in self._unseen.items() if due <= now]:
+        for source in [source for source, due in self._unseen.items() if due <= time.monotonic()]:
             del self._unseen[source]
-            listing = discover(self.config, self._environment, source, self._pipeline.known_roots)
-            new = [found for found in listing.found if found.file.path not in self._places.spots]
+            if source in self._vanished:
+                continue  # what is new may be what was there: the listing follows it
+            began = time.monotonic()
+            also, known = self._pipeline.known_roots, self._places.spots
+            new = discover(self.config, self._environment, source, also, known).found
+            ended = time.monotonic()
+            self._not_before[source] = ended + max(PEEK_SECONDS, LISTING_SHARE * (ended - began))
             for found in new:
                 self._places.add(found)
             summary = self._pipeline.read(new)
             some = some or bool(summary.changed)
-            cost = time.monotonic() - now
-            self._not_before[source] = time.monotonic() + max(PEEK_SECONDS, LISTING_SHARE * cost)
         return some
 
     def _list_again(self) -> None:
