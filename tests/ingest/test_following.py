@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import sqlite3
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -314,6 +316,52 @@ def test_what_is_said_during_the_first_pass_is_found_before_its_end(world: World
         assert told is not None
         assert told["sweep"] is not None
         assert told["last_sweep_completed_at"] is None
+
+
+def test_a_new_file_is_found_soon_after_a_long_first_pass(world: World) -> None:
+    for number in range(5):
+        session = conversation(world, f"B{number}", f"stint{number}")
+        append(session.path(world.home), *session.lines)
+    with Follower(world, OUTCROP_FAULT="slow:file:500") as follower:
+        follower.current()
+        written(world, "A", "avocet")  # another listing of its source
+        session = conversation(world, "C", "bittern")
+        append(session.path(world.home), *session.lines)
+        until(lambda: finds(world, "bittern"), 10.0)
+
+
+def test_what_is_written_faster_than_it_can_be_read_is_found_and_nothing_starves(world: World) -> None:
+    sessions = [conversation(world, f"B{number}", f"stint{number}") for number in range(5)]
+    for session in sessions:
+        append(session.path(world.home), *session.lines)
+    ended = threading.Event()
+    noted: list[str] = []
+
+    def write() -> None:
+        for number in itertools.count():
+            for session in sessions:
+                word = f"{session.letter.lower()}of{number}x"
+                session.user("11:00:00", f"the word is {word}")
+                append(session.path(world.home), session.lines[-1])
+                noted.append(word)
+            if ended.wait(0.05):
+                return
+
+    with Follower(world, OUTCROP_FAULT="slow:file:150") as follower:
+        follower.current()
+        writing = threading.Thread(target=write)
+        writing.start()
+        try:
+            for _ in range(3):
+                time.sleep(1)
+                until(lambda word=noted[-1]: finds(world, word), 20.0, "one of many")
+            rollout = Codex("A", world.places().plain, "10:00:00").begin("10:00:01", "the word is avocet")
+            append(rollout.path(world.home), *rollout.lines)  # in a root that is new
+            until(lambda: finds(world, "avocet"), 20.0)
+            assert world.index().code == 0
+        finally:
+            ended.set()
+            writing.join()
 
 
 @AS_ROOT

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,16 @@ class Discovery:
 
 
 def discover(
-    config: Config, environment: Environment, only: str | None = None, also: Mapping[str, Sequence[str]] | None = None
+    config: Config,
+    environment: Environment,
+    only: str | None = None,
+    also: Mapping[str, Sequence[str]] | None = None,
+    known: Container[str] = (),
 ) -> Discovery:
-    """List all files of the enabled sources, or of the source `only`. `also`: more default roots, by source."""
+    """List all files of the enabled sources, or of the source `only`; those whose path is `known` are passed over.
+
+    `also`: more default roots, by source.
+    """
     discovery = Discovery(config.retention_cutoff(time.time_ns() // 1_000_000) * 1_000_000)
     for harness in all_harnesses():
         for source in harness.sources:
@@ -64,7 +71,7 @@ def discover(
             if not settings.enabled or only not in (None, source):
                 continue
             for root in roots_of(harness, source, config, environment, also):
-                _list(discovery, harness, source, root)
+                _list(discovery, harness, source, root, known)
     return discovery
 
 
@@ -94,7 +101,7 @@ def reason_of(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> None:
+def _list(discovery: Discovery, harness: Harness, source: str, root: Path, known: Container[str]) -> None:
     try:
         found = os.stat(root)
     except FileNotFoundError:
@@ -111,7 +118,8 @@ def _list(discovery: Discovery, harness: Harness, source: str, root: Path) -> No
         listed = False
         for file in harness.discover(source, root):
             listed = True
-            _stat(discovery, harness, file)
+            if file.path not in known:
+                _stat(discovery, harness, file)
         if not listed and stat.S_ISREG(found.st_mode):
             discovery.degraded.append((source, root, "not a directory"))
     except OSError as error:

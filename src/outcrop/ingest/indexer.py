@@ -20,7 +20,7 @@ from typing import Any
 
 from outcrop.config import Config
 from outcrop.errors import IndexerEnded, OutcropError, ResourceExhausted
-from outcrop.harnesses import Environment, all_harnesses
+from outcrop.harnesses import Environment, all_harnesses, all_sources
 from outcrop.ingest.discover import Discovery, Found, discover
 from outcrop.ingest.lock import writer_lock
 from outcrop.ingest.observed import Observed
@@ -38,8 +38,8 @@ SWEEP_WITHOUT_EVENTS = 30.0
 RECENT_SECONDS = 20.0
 """Between two looks at the newest files of each source, whether or not an event named them."""
 RECENT_WITHOUT_EVENTS = 1.0
-CHEAP_SECONDS = 0.2
-"""What a sweep may take to be made at every request for what is newest."""
+CHEAP_SECONDS = 0.5
+"""What listing everything may take to be done at every request for what is newest."""
 POLL_SECONDS = 1.0
 """Between two looks at databases, whose writers map them into memory."""
 LINGER_SECONDS = 600.0
@@ -52,10 +52,14 @@ RETRY_SECONDS = (5.0, 15.0, 60.0)
 """After a full disk."""
 QUIET_SECONDS = 60.0
 """After which what came one by one is packed."""
+ROUND_SECONDS = 1.0
+"""For which what arrives meanwhile is read before a round ends."""
 SETTLE_SECONDS = 2.0
 """After which a new folder is listed once more: files may have been made in it before it was watched."""
 PEEK_SECONDS = 1.0
-"""Between two looks for new files of a source in the midst of a sweep, at least."""
+"""Between two looks for new files of a source, at least."""
+LISTING_SECONDS = 5.0
+"""After a look for new files, until all files of a source that has many are listed."""
 _UNKNOWN_KEPT = 4_096
 
 
@@ -98,7 +102,8 @@ class Indexer:
         self._listed: list[str] = []
         self._watch: Watch | None = None
         self._listed_last: dict[str, tuple[float, float]] = {}
-        """When each source was last listed, and how long that took."""
+        """When each source was last swept, and how long the listing took."""
+        self._began = self._cost = 0.0
         self._listings: dict[str, float] = {}
         """Sources to list again, and when."""
         self._new_folders: set[str] = set()
@@ -106,11 +111,17 @@ class Indexer:
         self._irrelevant: dict[str, None] = {}
         """Changed paths that no listing holds."""
         self._unseen: dict[str, float] = {}
-        """Sources with files that the running sweep did not list, and when they may be looked for."""
+        """Sources that may have new files, and when those may be looked for: less than a listing."""
         self._not_before: dict[str, float] = {}
+        self._vanished: set[str] = set()
+        """Sources of which a file is not where it was."""
         self._unsettled = False
         self._loose: float | None = None
         """When the last contents came one by one, until they are packed."""
+        self._breathes_until: float | None = None
+        """When a round stops to read more, so that it ends."""
+        self._breathing = False
+        self._next_breath = 0.0
         self._failures = 0
 
     # What other threads ask
@@ -160,7 +171,7 @@ class Indexer:
         with writer_lock(self.config.home, wait), engine_errors():
             self._pipeline = Pipeline(self.config, self._environment)
             self._pipeline.breathe = self._breathe
-            self._pipeline.listed = self._place
+            self._pipeline.listed = self._note_listing
             self._pipeline.text.hurry = lambda: bool(self._dirty)
             self._home = _identity(self.config.home)
             try:
@@ -211,7 +222,8 @@ class Indexer:
                 due["sweep"] = time.monotonic()
             if self._linger is not None and not self.leases and time.monotonic() - self._needed > self._linger:
                 self.stop("nobody needs it")
-            self._rest(max(0.0, min(*due.values(), *self._listings.values()) - time.monotonic()))
+            coming = (*due.values(), *self._listings.values(), *self._unseen.values())
+            self._rest(max(0.0, min(coming) - time.monotonic()))
         return self._stopping or ""
 
     def _suffer(self, error: Exception) -> None:
@@ -238,24 +250,44 @@ class Indexer:
                 self._changed.wait(seconds)
 
     def _work(self) -> None:
-        """Serve all that is urgent, then bring the index up to it."""
-        while self._stopping is None:
-            self._list_again()
-            job = self._next_job()
-            if job is not None:
-                self._serve(job)
-            elif not self._read_dirty():
-                break
+        """One round: serve what is asked, read what is urgent, bring the index up to it.
+
+        However much keeps coming, the round ends, so that what it read is found and all else has its turn.
+        """
+        self._list_again()
+        while self._stopping is None and (job := self._next_job()) is not None:
+            self._serve(job)
+        self._read_dirty()
+        self._unsettled = self._read_unseen() or self._unsettled
         if self._unsettled:
             self._unsettled = False
-            self._pipeline.settle()
+            self._breathes_until = time.monotonic() + ROUND_SECONDS
+            try:
+                self._pipeline.settle()
+            finally:
+                self._breathes_until = None
 
     def _breathe(self) -> bool:
-        """In the midst of something long: serve what is urgent; true if anything new was read."""
+        """In the midst of something long: serve what is urgent; true if anything new was read.
+
+        Not from within itself, and not for more than half of the time: what is long goes on.
+        """
         if self._stopping is not None:
             raise _Stopped
-        if not self._dirty and not self._jobs and not self._unseen:
+        now = time.monotonic()
+        if self._breathing or now < self._next_breath or not (self._dirty or self._jobs or self._unseen):
             return False
+        if self._breathes_until is not None and now > self._breathes_until:
+            return False
+        self._breathing = True
+        try:
+            return self._serve_urgent()
+        finally:
+            self._breathing = False
+            ended = time.monotonic()
+            self._next_breath = ended + (ended - now)
+
+    def _serve_urgent(self) -> bool:
         self._check_home()
         some = self._read_dirty() | self._read_unseen()
         # Before the first sweep is done nothing is known of what is newest.
@@ -292,6 +324,10 @@ class Indexer:
 
     def sweep(self, source: str | None = None, full: bool = False, tell: Progress | None = None) -> Summary:
         """Look at every file of all sources, or of one. For jobs: on the indexer's thread alone."""
+        self._began = time.monotonic()
+        for name in [source] if source is not None else all_sources():  # these are listed now
+            self._unseen.pop(name, None)
+            self._vanished.discard(name)
 
         def progress(path: str, done: int, total: int, events: int) -> None:
             self.observed.progress(path, done, total, events)
@@ -306,8 +342,7 @@ class Indexer:
             raise
         finally:
             self.observed.end()
-        self._place()
-        self._listed_last[source or ""] = (time.monotonic(), self._pipeline.listing_seconds)
+        self._listed_last[source or ""] = (time.monotonic(), self._cost)
         self.observed.swept(summary, self._pipeline, whole=source is None)
         if summary.changed:
             self._needed = self._loose = time.monotonic()
@@ -382,28 +417,33 @@ class Indexer:
                 self._irrelevant[path] = None
         now = time.monotonic()
         for name in self._places.sources_of(path) if source is None else {source}:
-            if self.observed.sweeping:
+            if source is None:
                 self._unseen.setdefault(name, self._not_before.get(name, 0.0))
-            if name not in self._listings:
-                ended, cost = self._listed_last.get(name, (0.0, 0.0))
-                self._listings[name] = max(now, ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
+            else:
+                self._vanished.add(name)
+            ended, cost = self._listed_last.get(name, (0.0, 0.0))
+            soonest = now if source is not None or cost < PEEK_SECONDS / LISTING_SHARE else now + LISTING_SECONDS
+            due = max(soonest, ended + min(LISTING_SHARE * cost, SWEEP_WITHOUT_EVENTS))
+            self._listings[name] = min(due, self._listings.get(name, due))
             if os.path.isdir(path):
                 self._new_folders.add(name)
 
     def _read_unseen(self) -> bool:
-        """Read new files of sources that are being swept: what the sweep listed may take it minutes."""
-        now = time.monotonic()
+        """Read new files of sources: a listing of all may be dear, and a sweep that runs may take minutes."""
         some = False
-        for source in [source for source, due in self._unseen.items() if due <= now]:
+        for source in [source for source, due in self._unseen.items() if due <= time.monotonic()]:
             del self._unseen[source]
-            listing = discover(self.config, self._environment, source, self._pipeline.known_roots)
-            new = [found for found in listing.found if found.file.path not in self._places.spots]
+            if source in self._vanished:
+                continue  # what is new may be what was there: the listing follows it
+            began = time.monotonic()
+            also, known = self._pipeline.known_roots, self._places.spots
+            new = discover(self.config, self._environment, source, also, known).found
+            ended = time.monotonic()
+            self._not_before[source] = ended + max(PEEK_SECONDS, LISTING_SHARE * (ended - began))
             for found in new:
                 self._places.add(found)
             summary = self._pipeline.read(new)
             some = some or bool(summary.changed)
-            cost = time.monotonic() - now
-            self._not_before[source] = time.monotonic() + max(PEEK_SECONDS, LISTING_SHARE * cost)
         return some
 
     def _list_again(self) -> None:
@@ -416,6 +456,11 @@ class Indexer:
                 self._listings[source] = time.monotonic() + SETTLE_SECONDS
 
     # Places
+
+    def _note_listing(self) -> None:
+        """A sweep knows what there is: so much it takes to list, however long the reading is."""
+        self._cost = time.monotonic() - self._began
+        self._place()
 
     def _place(self, force: bool = False) -> None:
         """Follow what the last sweep found."""

@@ -112,7 +112,6 @@ class Pipeline:
         self.known_roots: dict[str, list[str]] = json.loads(self.writer.meta("known_roots") or "{}")
         """Roots of all surroundings ever told of, by source: what this process does not see is not gone for that."""
         self.discovery = Discovery()
-        self.listing_seconds = 0.0
         """What the last sweep took to find what had changed."""
         """What the last sweep found, source by source."""
         self.listed: Callable[[], object] = _nothing
@@ -148,7 +147,6 @@ class Pipeline:
         summary.problems += _note_missing(self.writer, discovery, known.values(), source)
         self.listed()
         changed = [found for found in discovery.newest_first() if full or _changed(found, known)]
-        self.listing_seconds = time.monotonic() - started
         summary.files = len(discovery.found)
         total = sum(found.stat.st_size for found in changed)
         done = within = 0
