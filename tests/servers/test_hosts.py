@@ -74,17 +74,17 @@ def vaults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Vault, Va
     there.close()
 
 
-def test_C148_ids_that_are_none_are_refused_for_search_and_status(vaults: tuple[Vault, Vault]) -> None:
+def test_S148_ids_that_are_none_are_refused_for_search_and_status(vaults: tuple[Vault, Vault]) -> None:
     here, _ = vaults
     for id in ("all", "nope", "ssh:", "runtime:a|b", "ssh:%zz", "ssh: ", "runtime:%00", ""):
         for command in (("search", "needle"), ("status",)):
             done = run(here, *command, "--host", id, "--json")
             assert (done.returncode, done.stdout) == (2, ""), id
     assert run(here, "hosts", "add", "local").returncode == 2
-    assert len(document(run(here, "search", "needle", "--host", " local ", "--json"))["hits"]) == 1  # C147
+    assert len(document(run(here, "search", "needle", "--host", " local ", "--json"))["hits"]) == 1  # S147
 
 
-def test_C149_C150_hosts_that_are_not_known_never_mean_this_machine(vaults: tuple[Vault, Vault]) -> None:
+def test_S149_S150_hosts_that_are_not_known_never_mean_this_machine(vaults: tuple[Vault, Vault]) -> None:
     here, _ = vaults
     done = run(here, "search", "needle", "--host", "ssh:nowhere", "--json")
     assert (done.returncode, done.stdout) == (4, "")
@@ -92,7 +92,7 @@ def test_C149_C150_hosts_that_are_not_known_never_mean_this_machine(vaults: tupl
     done = run(here, "search", "needle", "--host", "runtime:nowhere", "--json")
     assert (done.returncode, document(done)) == (3, {"kind": "unavailable", "reason": "no-service"})
     done = run(here, "status", "--host", "runtime:nowhere", "--json")
-    assert document(done) == Status().wire()  # C128
+    assert document(done) == Status().wire()  # S128
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_paired_runtime_is_asked_and_no_other_host(vaults: tuple[Vault, Vault]
         tested = run(here, "hosts", "test", "runtime:box", "--json")
         assert (tested.returncode, document(tested)["ok"]) == (0, True)
         run(there, "pair", "revoke", "laptop")
-        refused = run(here, "search", "needle", "--host", "runtime:box", "--json")  # C153
+        refused = run(here, "search", "needle", "--host", "runtime:box", "--json")  # S153
         assert (refused.returncode, refused.stdout) == (4, "")
         assert "token" in refused.stderr
         assert web.token not in refused.stderr
@@ -256,7 +256,7 @@ class Fixed:
         raise AssertionError
 
 
-def test_C151_C124_what_a_far_side_claims() -> None:
+def test_S151_S124_what_a_far_side_claims() -> None:
     found = search_sessions({"query": "x"}, AGENTS, RUNTIME, Fixed(RESULTS))
     told = found.wire()
     [hit] = told["hits"]
@@ -272,7 +272,7 @@ def test_C151_C124_what_a_far_side_claims() -> None:
     for missing in RESULTS.keys() - {"debug"}:
         broken = {name: value for name, value in RESULTS.items() if name != missing}
         with pytest.raises(InvalidResponse):
-            search_sessions({"query": "x"}, AGENTS, RUNTIME, Fixed(broken))  # C154
+            search_sessions({"query": "x"}, AGENTS, RUNTIME, Fixed(broken))  # S154
     for wrong in (None, [], "x", {"kind": "other"}, {**RESULTS, "hits": [{**HIT, "executionHostId": ""}]}):
         with pytest.raises(InvalidResponse):
             search_sessions({"query": "x"}, AGENTS, RUNTIME, Fixed(wrong))
@@ -280,7 +280,7 @@ def test_C151_C124_what_a_far_side_claims() -> None:
         search_sessions({"query": 5}, AGENTS, RUNTIME, Fixed(RESULTS))
 
 
-def test_C152_C153_a_runtime_that_is_old_or_answers_errors() -> None:
+def test_S152_S153_a_runtime_that_is_old_or_answers_errors() -> None:
     for old in (OLD, {"ok": False, "error": {"code": "method_not_found", "message": "?"}}):
         with pytest.raises(MethodUnknown):
             asked_runtime(http_of(old, "404 Not Found"))
