@@ -15,7 +15,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from bridge import Bridge
+from doorman import Doorman
 
 ROOT = Path(__file__).parent.parent
 PLACE = ROOT / ".oracles"
@@ -32,16 +32,23 @@ LOADED = {
 REQUESTS = 500
 AT_ONCE = 10
 SCENARIOS = {
-    "2025-11-25": ("server-initialize", "ping", "tools-list"),
+    "2025-11-25": (
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "dns-rebinding-protection",
+    ),
     "2026-07-28": (
         "server-stateless",
         "tools-list",
+        "dns-rebinding-protection",
+        "http-header-validation",
         "caching",
         "input-required-result-unsupported-methods",
         "input-required-result-ignore-extra-params",
     ),
 }
-"""Those that a server with tools alone can pass; the others ask for the runner's own fixture tools, or for HTTP."""
+"""Those that a server with tools alone can pass; the others ask for the runner's own fixture tools."""
 
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from world import World  # noqa: E402
@@ -118,14 +125,14 @@ def load(oracles: Oracles, world: World) -> None:
 
 
 def conformance(oracles: Oracles, world: World) -> None:
-    bridge = Bridge(world.environment, str(world.home))
+    doorman = Doorman(world.environment, str(world.home))
     for revision, scenarios in SCENARIOS.items():
         for scenario in scenarios:
-            told = oracles.conform(world, bridge.url, revision, scenario)
+            told = oracles.conform(world, doorman.url, revision, scenario)
             [passed] = re.findall(r"Passed: (\d+/\d+)", told) or ["nothing"]
             good = told.endswith("exit code 0") and passed != "nothing"
             oracles.judge(f"conformance {revision}, {scenario}: {passed}", good, told)
-    bridge.close()
+    doorman.close()
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from outcrop.contracts.catalog import Catalog
 from outcrop.contracts.mcp_v1 import TOOLS, Context, envelope, file_attention
 from outcrop.errors import CODES
 from outcrop.harnesses import REGISTRY, all_harnesses
-from outcrop.servers import jsonrpc, mcp, stdio
+from outcrop.servers import jsonrpc, mcp, mcp_http, stdio
 from outcrop.store import open_store
 
 ROOT = Path(__file__).parent.parent
@@ -66,10 +66,14 @@ def test_every_source_is_documented() -> None:
 
 
 def options(verb: str) -> set[str]:
-    """Every option of a command."""
+    """Every option of a command, those of its own verbs included."""
     parser = argparse.ArgumentParser()
     import_module(VERBS[verb][0]).add_arguments(parser)
-    return {name for action in parser._actions for name in action.option_strings} | {"--debug", "--help"}
+    actions = list(parser._actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            actions += [below for verb in action.choices.values() for below in verb._actions]
+    return {name for action in actions for name in action.option_strings} | {"--debug", "--help"}
 
 
 def test_every_documented_option_exists() -> None:
@@ -102,7 +106,10 @@ def test_every_error_of_the_tools_is_documented() -> None:
 
 def test_every_error_of_the_protocol_is_documented() -> None:
     codes = {
-        value for module in (jsonrpc, mcp) for name, value in vars(module).items() if type(value) is int and value < 0
+        value
+        for module in (jsonrpc, mcp, mcp_http)
+        for name, value in vars(module).items()
+        if type(value) is int and value < 0
     }
     assert {int(code) for code in re.findall(r"`(-32\d{3})`", MCP_PAGE)} == codes
 

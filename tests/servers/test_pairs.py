@@ -63,6 +63,7 @@ def test_a_revoked_token_is_refused_on_a_connection_that_is_open(vault: Vault) -
         assert web.send(message, token=other).status == 200
         assert run(vault, "pair", "revoke", "laptop").returncode == 0
         assert web.send(message, over=connection).status == 401
+        connection.close()
         assert web.send(message, token=other).status == 200
 
 
@@ -83,9 +84,10 @@ def test_an_answer_that_was_underway_is_withheld_once_its_token_is_revoked(vault
         # The use is noted before the call begins.
         until(lambda: document(run(vault, "pair", "list", "--json"))["pairs"][0]["last_used"])
         assert run(vault, "pair", "revoke", "laptop").returncode == 0
-        answer = connection.getresponse()
-        assert answer.status == 401
-        assert b"result" not in answer.read()
+        with connection.getresponse() as answer:
+            assert answer.status == 401
+            assert b"result" not in answer.read()
+        connection.close()
 
 
 def test_tokens_expire(vault: Vault) -> None:

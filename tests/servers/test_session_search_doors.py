@@ -39,13 +39,13 @@ def test_the_socket_answers_this_user_in_full(vault: Vault) -> None:
         assert status["lastSweepCompletedAt"] >= 1_700_000_000_000
         found = client.ask(SEARCH, {"query": "needle"})["result"]
         assert found["kind"] == "results"
-        assert found["generation"] == client.ask(STATUS)["result"]["generation"]  # C139
+        assert found["generation"] == client.ask(STATUS)["result"]["generation"]  # S139
         assert len(found["hits"]) == 2
         for hit in found["hits"]:
             assert hit["source"]["presence"] == "present"
             assert Path(hit["source"]["filePath"]).exists()
             assert "claude --resume" in hit["resumeCommand"]
-        assert not {"status", "phase"} & set(found)  # C137
+        assert not {"status", "phase"} & set(found)  # S137
 
 
 def test_the_socket_tells_what_is_wrong_with_a_request(vault: Vault) -> None:
@@ -141,7 +141,7 @@ def phase(seen: Observed, **counts: int) -> str:
     return WatchedService(Stored(Status(True, "current", **counts)), seen).status().phase  # type: ignore[arg-type]
 
 
-def test_C136_phases_come_in_their_order() -> None:
+def test_S136_phases_come_in_their_order() -> None:
     seen = Observed()
     assert phase(seen) == "idle"
     seen.begin()
@@ -161,10 +161,10 @@ def test_C136_phases_come_in_their_order() -> None:
 def test_the_relay_withholds_what_a_paired_client_may_not_know(vault: Vault) -> None:
     vault.index()
     with relay(vault) as client:
-        found = client.request(SEARCH, {"query": "needle", "clientKind": "local", "transport": "ipc"})["result"]  # C122
+        found = client.request(SEARCH, {"query": "needle", "clientKind": "local", "transport": "ipc"})["result"]  # S122
         assert len(found["hits"]) == 2
         for hit in found["hits"]:
-            assert hit["source"] == {"presence": "present"}  # C121
+            assert hit["source"] == {"presence": "present"}  # S121
             assert "resumeCommand" not in hit
             assert hit["cwd"] == "/srv/app"
             assert "[[needle]]" in hit["evidence"]["snippet"]
@@ -173,7 +173,7 @@ def test_the_relay_withholds_what_a_paired_client_may_not_know(vault: Vault) -> 
         assert client.leave() == 0
 
 
-def test_C155_C156_C157_lines_that_are_odd(vault: Vault) -> None:
+def test_S155_S156_S157_lines_that_are_odd(vault: Vault) -> None:
     vault.index()
     with relay(vault) as client:
         client.raw(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"' + b"a" * FRAME + b'"}}\n')
@@ -223,4 +223,4 @@ def test_nothing_is_searched_where_it_is_switched_off(vault: Vault) -> None:
     (vault.store / "config.toml").write_text("[search]\nenabled = false\n")
     with relay(vault) as client:
         assert client.request(SEARCH, {"query": "needle"})["result"] == {"kind": "unavailable", "reason": "disabled"}
-        assert client.request(STATUS, {})["result"]["enabled"] is False  # C129
+        assert client.request(STATUS, {})["result"]["enabled"] is False  # S129

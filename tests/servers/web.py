@@ -56,17 +56,18 @@ class Web:
         if token is not None:
             sent["Authorization"] = f"Bearer {token or self.token}"
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        connection.putheader("Content-Length", str(len(data)))
-        for name, value in sent.items():
-            if value is not None:
-                connection.putheader(name, value)
-        connection.endheaders(data)
-        answer = connection.getresponse()
-        reply = Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-        if over is None:
-            connection.close()
-        return reply
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            connection.putheader("Content-Length", str(len(data)))
+            for name, value in sent.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            connection.endheaders(data)
+            with connection.getresponse() as answer:
+                return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            if over is None:
+                connection.close()
 
     def ask(self, method: str, params: Any = None, id: Any = 1, path: str = "/rpc", **headers: str | None) -> Json:
         """The answer to a JSON-RPC request that the server takes."""

@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "serve": ("outcrop.cli.serve", "serve session search and the MCP tools over HTTP, to paired clients"),
     "pair": ("outcrop.cli.pair", "give a client of `outcrop serve` its token, list the clients, take a token back"),
     "relay": ("outcrop.cli.relay", "serve session search on standard input and output, for another machine"),
+    "hosts": ("outcrop.cli.hosts", "the other machines that can be asked: add, list, test, remove"),
     "status": ("outcrop.cli.status", "tell what is indexed, and what is missing"),
     "forget": ("outcrop.cli.forget", "erase sessions for good, and prove it"),
     "rescrub": ("outcrop.cli.rescrub", "mask what is stored with today's rules, and prove that the old text is gone"),

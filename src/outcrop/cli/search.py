@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,16 @@ from outcrop.contracts.vault.exposure import Transport
 from outcrop.contracts.vault.hosts import LOCAL, parse_host
 from outcrop.contracts.vault.local import LocalService
 from outcrop.contracts.vault.request import INDEXED, MOST_HITS, WAIT
-from outcrop.contracts.vault.response import DISABLED, Hit, MalformedCursor, Results, StaleCursor, Status, Unavailable
+from outcrop.contracts.vault.response import (
+    DISABLED,
+    Hit,
+    MalformedCursor,
+    Response,
+    Results,
+    StaleCursor,
+    Status,
+    Unavailable,
+)
 from outcrop.errors import EXIT_NOT_READY, EXIT_NOTHING, EXIT_OK, EXIT_USAGE, InvalidRequest
 from outcrop.search import places, plan
 from outcrop.search.columns import ALL, CONVERSATION, SCOPES
@@ -52,14 +62,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", metavar="N", type=int, help=f"sessions on a page, 1 to {MOST_HITS} (20)")
     parser.add_argument("--cursor", metavar="C", help="go on where a page of the same search ended")
     parser.add_argument("--fresh", action="store_true", help="first read what is new, for at most five seconds")
-    parser.add_argument("--host", metavar="H", help="the machine to ask (local)")
+    parser.add_argument("--host", metavar="H", help="the machine to ask, as `outcrop hosts` knows it (local)")
     parser.add_argument("--json", action="store_true", help="print the response of the contract")
 
 
 def run(args: Namespace) -> int:
-    if parse_host(args.host) != LOCAL:
-        raise InvalidRequest(f"no such host is known: {args.host}", "host")
+    host = parse_host(args.host)
     request = _request(args)
+    if host != LOCAL:
+        return _elsewhere(args, request)
     settings = context.load_config()
     jobs.attend(settings)
     store = context.store(settings)
@@ -67,13 +78,31 @@ def run(args: Namespace) -> int:
     local = LocalService(store, catalog, lambda: jobs.reconcile(settings), settings.search)
     service.set_session_search_service(local)
     response = service.search_sessions(request, catalog.agents, Transport.IPC)
+    return _told(args, request, response, lambda: service.search_status({}, Transport.IPC))
+
+
+def _elsewhere(args: Namespace, request: dict[str, Any]) -> int:
+    """Ask another host, that one and no other."""
+    from outcrop.cli import hosts
+    from outcrop.contracts.vault import remote
+    from outcrop.harnesses import all_agents
+
+    host, peer = hosts.reached(args.host)
+    try:
+        response = remote.search_sessions(request, all_agents(), host, peer)
+        return _told(args, request, response, lambda: remote.search_status(peer))
+    finally:
+        peer.close()
+
+
+def _told(args: Namespace, request: dict[str, Any], response: Response, status: Callable[[], Status]) -> int:
+    """Print a response; its exit code."""
     if args.json:
         output.json_line(response.wire())
     match response:
         case Results():
             if not args.json:
-                status = service.search_status({}, Transport.IPC)
-                _show(args, request, response, status)
+                _show(args, request, response, status())
             return EXIT_OK if response.hits else EXIT_NOTHING
         case StaleCursor():
             _complain(args, "the history changed since that page", "search again without --cursor")
@@ -82,7 +111,9 @@ def run(args: Namespace) -> int:
             _complain(args, "the cursor does not belong to this search", "search again without --cursor")
             return EXIT_USAGE
         case Unavailable(reason):
-            if reason == DISABLED:
+            if args.host is not None and parse_host(args.host) != LOCAL:
+                _complain(args, f"{args.host} cannot be searched: {reason}", "`outcrop hosts test` asks how it is")
+            elif reason == DISABLED:
                 _complain(args, "session search is switched off", "set `enabled = true` in [search] of config.toml")
             else:
                 _complain(args, "nothing can be searched yet", "`outcrop index` reads the agents' session files")
@@ -98,7 +129,9 @@ def _request(args: Namespace) -> dict[str, Any]:
     if args.limit is not None and not 1 <= args.limit <= MOST_HITS:
         raise InvalidRequest(f"--limit must be from 1 to {MOST_HITS}", "limit")
     filters: dict[str, Any] = {"sort": args.sort, "agents": args.agent}
-    filters["scopePaths"] = [_absolute(path) for path in args.path]
+    # Paths are those of the host that is asked.
+    here = parse_host(args.host) == LOCAL
+    filters["scopePaths"] = [_absolute(path) if here else path for path in args.path]
     if args.since is not None:
         if _DATE.fullmatch(args.since.strip()):
             raise InvalidRequest("--since: a date needs a time, such as T00:00, to be a moment")
@@ -212,6 +245,8 @@ def _line(text: str) -> str:
 def _again(args: Namespace, request: dict[str, Any], cursor: str) -> str:
     """The command for the next page; a span counts back from now, so the moment is written out."""
     words = ["outcrop", "search", "--cursor", cursor]
+    if args.host is not None:
+        words += ["--host", args.host]
     if args.scope != ALL:
         words += ["--scope", args.scope]
     if args.sort != RELEVANCE:

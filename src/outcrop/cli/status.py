@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from outcrop.cli import output
-from outcrop.errors import EXIT_OK
+from outcrop.errors import EXIT_NOT_READY, EXIT_OK
 
 SHOWN = 5
 """Lines of one kind that a person is shown; `--json` has more, and counts all."""
@@ -17,6 +17,7 @@ NOTHING_RUNS = "no indexer runs: `outcrop index` reads what is new"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--host", metavar="H", help="session search's own view, of this machine (local) or another")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
     parser.add_argument(
         "--within",
@@ -28,6 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    if args.host is not None:
+        return _search_status(args.host, args.json)
     from outcrop.cli.context import crashes, load_config, running_indexer
     from outcrop.harnesses import Environment
     from outcrop.ingest.status import status
@@ -46,6 +49,36 @@ def run(args: Namespace) -> int:
     else:
         _show(found)
     return EXIT_OK
+
+
+def _search_status(host: str, as_json: bool) -> int:
+    """The status of session search, as its contract tells it."""
+    from outcrop.contracts.vault.hosts import LOCAL, parse_host
+
+    if parse_host(host) == LOCAL:
+        from outcrop.cli import context, searching
+
+        status = searching.ServedService(context.load_config()).status()
+    else:
+        from outcrop.cli import hosts
+        from outcrop.contracts.vault import remote
+
+        _, peer = hosts.reached(host)
+        try:
+            status = remote.search_status(peer)
+        finally:
+            peer.close()
+    if as_json:
+        output.json_line(status.wire())
+    elif not status.enabled:
+        output.error("there is no session search, or it is switched off")
+    else:
+        print(
+            f"{status.phase}: {status.files_indexed:,} files, {status.files_due:,} due, {status.files_failed:,} failed"
+        )
+        for root in status.degraded_roots:
+            print(f"  {output.clean(': '.join(filter(None, (root.root, root.reason))))}")
+    return EXIT_OK if status.enabled else EXIT_NOT_READY
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -112,7 +112,6 @@ class Pipeline:
         self.known_roots: dict[str, list[str]] = json.loads(self.writer.meta("known_roots") or "{}")
         """Roots of all surroundings ever told of, by source: what this process does not see is not gone for that."""
         self.discovery = Discovery()
-        """What the last sweep took to find what had changed."""
         """What the last sweep found, source by source."""
         self.listed: Callable[[], object] = _nothing
         """Called by a sweep once it knows what there is, before it reads."""
