@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -9,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -430,8 +432,9 @@ def test_nothing_is_repaired_while_another_process_writes(world: World) -> None:
 
 
 def test_a_crash_record_is_told(world: World) -> None:
-    (world.store / "run" / "crash.json").write_text("{}")
-    (world.store / "run" / "crash.json").chmod(0o600)
+    record = world.store / "run" / "indexer.json"
+    record.write_text(json.dumps({"pid": 1, "started": time.time() - 60, "crashes": [time.time() - 30]}))
+    record.chmod(0o600)
     code, told = doctor(world)
     assert code == 0
     assert [one["level"] for one in told["findings"] if one["check"] == "crashes"] == ["note"]

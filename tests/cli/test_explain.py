@@ -90,7 +90,7 @@ def test_words_are_told_by_field(told_world: World) -> None:
     assert where["beacons"] == ["stem"]
     assert where["zzz"] == []
     assert where["beam.py"] == ["user", "ident"]
-    assert told["index"] == {"present": True, "rev": 0, "row_rev": 0, "waiting": False, "generation": 1}
+    assert told["index"] == {"present": True, "rev": 0, "row_rev": 0, "waiting": False, "generation": 2}
 
 
 def test_a_type_that_was_not_asked_for(told_world: World) -> None:

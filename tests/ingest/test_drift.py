@@ -48,7 +48,7 @@ def test_a_strange_block_among_others_is_counted_with_the_version(world: World) 
     world.index()
     version = told.lines[-1]["version"]
     assert unknown(world) == [
-        {"harness": "claude-code", "version": version, "kind": "assistant/block:hologram", "records": 1}
+        {"harness": "claude-code", "version": version, "kind": "assistant/block:hologram", "records": 1, "of": 2}
     ]
     assert world.run("status").out.count("assistant/block:hologram") == 1
     with closing(sqlite3.connect(world.store / "outcrop.db")) as database:

@@ -377,7 +377,7 @@ class Kiro(Store):
 
 
 class OpenClaw(Store):
-    """A row is an entry of the session's tree; one that changes is put in anew in its place."""
+    """A row is an entry of the session's tree."""
 
     source, place = "openclaw", ".openclaw/agents/main/agent/openclaw-agent.sqlite"
     secrets = ("auth_profiles",)
@@ -408,10 +408,7 @@ class OpenClaw(Store):
 
     def edit(self, number: int, text: str) -> list[Statement]:
         entry = {**self.entry(number, text), "timestamp": f"{moment(second(number))}.000Z"}
-        return [
-            ("INSERT OR REPLACE INTO transcript_events SELECT 'live', ?, ?, max(created_at) + 1 FROM transcript_events",
-             [number + 1, json.dumps(entry)])
-        ]  # fmt: skip
+        return [("UPDATE transcript_events SET event_json = ? WHERE seq = ?", [json.dumps(entry), number + 1])]
 
     def drop(self, number: int) -> list[Statement]:
         return [("DELETE FROM transcript_events WHERE seq = ?", [number + 1])]

@@ -55,14 +55,17 @@ def test_a_store_of_before_gets_its_touches_without_its_sources(world: World) ->
     drop = [f"DROP TRIGGER {name}" for name in ("touch_changed", "touch_gone", "touch_hidden")]
     drop += [f"DROP TABLE {name}" for name in ("root", "path", "touch", "action", "touch_todo")]
     with sqlite3.connect(world.store / "outcrop.db") as db:
-        later = ("page_%", "whole_%", "place_cwd", "text_todo_whole")
+        later = ("page_%", "whole_%", "place_cwd", "text_todo_whole", "tombstone%", "purge_mark")
         drop += [
             f"DROP {kind} {name}"
             for pattern in later
-            for kind, name in db.execute("SELECT type, name FROM sqlite_master WHERE name LIKE ?", (pattern,))
+            for kind, name in db.execute(
+                "SELECT type, name FROM sqlite_master WHERE name LIKE ? AND sql IS NOT NULL", (pattern,)
+            )
         ]
     db.close()
     drop += [f"ALTER TABLE session DROP COLUMN {name}" for name in ("messages", "opening", "whole")]
+    drop += ["ALTER TABLE file DROP COLUMN erased"]
     change(world.store, *drop, "DELETE FROM meta WHERE k LIKE 'touches%'", "PRAGMA user_version = 1")
     for letter in world.sessions:
         world.sessions[letter].path(world.home).unlink()

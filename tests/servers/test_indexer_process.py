@@ -499,7 +499,7 @@ def test_without_local_sockets_it_has_a_port_and_a_token(tmp_path: Path) -> None
     (home / "run").mkdir(parents=True)
     address = Address.of(home, "win32")
     assert address.port_file
-    door = Door(address, lambda send, token: IndexerMethods(Jobs(indexer), send, token), Slots(), indexer.lease)
+    door = Door(address, lambda send, token: IndexerMethods(Jobs(indexer), send, token), Slots(), indexer.lease, {})
     try:
         assert (home / "run" / "outcrop.port").stat().st_mode & 0o777 == 0o600
         client = local.connect(home, "win32")

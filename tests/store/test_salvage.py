@@ -149,8 +149,8 @@ def test_nothing_is_invented_where_the_agents_have_nothing_more(
     assert len(after.keys() - before.keys()) <= strange
     changed = [id for id in after.keys() & before.keys() if after[id] != before[id]]
     assert len(changed) <= max(strange, len(after) // 20), [(before[id], after[id]) for id in changed[:3]]
-    if damage is scribble:
-        assert len(after) > len(before) * 3 // 4
+    if damage is scribble:  # one page of the table of sessions takes the events of all its sessions with it
+        assert len(after) > len(before) // 3
 
 
 def test_numbers_and_ids_go_on_and_cursors_of_the_old_file_do_not(world: World) -> None:

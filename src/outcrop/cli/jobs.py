@@ -99,11 +99,11 @@ def reconcile(config: Config) -> None:
 
 def attend(config: Config) -> None:
     """Have somebody follow the files; where nobody does yet, take in what is newest. Never raises."""
+    if not config.auto_index:
+        return
     from outcrop.harnesses import Environment
     from outcrop.servers import start
 
-    if not config.auto_index:
-        return
     client = start.attach(config.home, Environment.here().told())
     if client is not None:
         client.close()

@@ -28,11 +28,12 @@ class Transcripts:
         if not {"session_id", "seq"} <= self._columns:
             return  # versions that keep files have the database for other things
         made = "max(created_at)" if "created_at" in self._columns else "NULL"
+        told = sqlite.recent(self._db, _TABLE, ("session_id",), *sorted({"event_json", "event_zstd"} & self._columns))
         for row in self._db.execute(
             f"SELECT session_id, count(*), max(seq), {made} FROM {_TABLE} GROUP BY session_id ORDER BY session_id"
         ):
             if isinstance(row[0], str) and row[0]:
-                yield row[0], f"{row[1]}:{row[2]}:{row[3]}"
+                yield row[0], f"{row[1]}:{row[2]}:{row[3]}:{told.get((row[0],))}"
 
     def records(self, native: str) -> Iterator[dict[str, Any]]:
         wanted = sqlite.wanted(self._columns, "event_json", "event_zstd")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -72,6 +71,8 @@ def spawn(home: Path) -> bool:
     """Start an indexer, unless those before it crashed too often; whether it was started."""
     if pause(read_record(home), time.time()) > 0:
         return False
+    import subprocess
+
     from outcrop.paths import private_folder
 
     try:
@@ -106,6 +107,8 @@ def _lasting(home: Path) -> dict[str, str]:
 
 def _detached() -> dict[str, Any]:
     if sys.platform == "win32":
+        import subprocess
+
         return {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
     return {"start_new_session": True}
 

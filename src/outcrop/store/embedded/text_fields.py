@@ -91,8 +91,10 @@ def schema() -> Schema:
 
 
 def open_index(path: Path, create: bool = False) -> Index:
-    """The index in `path`, with our analyzers. Raises ValueError where there is none or it cannot be read."""
+    """The index in `path`, with our analyzers. Raises ValueError where there is none of ours or it cannot be read."""
     index = Index(schema(), path=str(path)) if create else Index.open(str(path))
+    if index.schema != schema():  # asked for fields that it does not have, the engine would panic
+        raise ValueError("the index has other fields")
     index.register_tokenizer(analysis.EXACT, analysis.exact())
     index.register_tokenizer(analysis.STEM, analysis.stem())
     index.register_tokenizer(analysis.PARTS, analysis.parts())
