@@ -1,9 +1,10 @@
 """Measures the running indexer: from an append to its being found by another process, and what following costs.
 
-    python bench/live.py [--appends N] [--busy HOME] [--big-gb G] [--only PART]... [--work DIR]
+    python bench/live.py [--appends N] [--busy HOME] [--week HOME] [--big-gb G] [--only PART]... [--work DIR]
 
 Every home is made here, of sessions of Claude Code with records of some 2.3 KB; `--busy` names a home full of session
-files that is indexed from nothing while appends are measured. Prints one JSON document.
+files that is indexed from nothing while appends are measured, `--week` one whose files are written anew, record by
+record, several at a time, as agents write them. Prints one JSON document.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -46,7 +48,16 @@ BUDGETS: Json = {
     "append_p95_s": 1.0, "idle_cpu_ms": 100, "idle_bytes_written": 0, "reconcile_cpu_ms": 50,
     "written_per_byte_single": 100, "written_per_byte_ten_a_second": 25, "private_mb": 300,
 }  # fmt: skip
-PARTS = ("single", "steady", "busy", "idle", "reconcile", "long", "many", "big")
+PARTS = ("single", "steady", "busy", "idle", "reconcile", "long", "many", "big", "week")
+WEEK_SECONDS = 240
+"""In which the records of the home given by `--week` are written, evenly."""
+WEEK_AGENTS = 4
+"""Sessions that are written at the same time."""
+PACKED_SECONDS = 75
+"""After which an indexer that nothing happened to has packed what came one by one."""
+
+
+_TIME = re.compile(rb'"timestamp": ?"[^"]*"')
 
 
 class Follower:
@@ -94,13 +105,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the running indexer.")
     parser.add_argument("--appends", type=int, default=500)
     parser.add_argument("--busy", type=Path, help="a home full of session files")
+    parser.add_argument("--week", type=Path, help="a home whose sessions are written anew, record by record")
     parser.add_argument("--big-gb", type=float, default=1.0, help="size of the single file of the part `big`")
     parser.add_argument("--only", action="append", choices=PARTS, help="measure these parts alone")
     parser.add_argument("--work", type=Path, help="where homes and stores are made; they are deleted after")
     args = parser.parse_args()
     found: Json = {"conditions": conditions(), "budgets": BUDGETS, "baseline": baseline()}
     for part in args.only or PARTS:
-        if part == "busy" and args.busy is None:
+        if part in ("busy", "week") and getattr(args, part) is None:
             continue
         with tempfile.TemporaryDirectory(prefix="outcrop-live-", dir=args.work) as work:
             print(f"measuring {part}", file=sys.stderr, flush=True)
@@ -294,6 +306,59 @@ def big(place: Place, args: argparse.Namespace) -> Json:
         return {"bytes": path.stat().st_size, "seconds": round(built, 1),
                 "private_peak_mb": megabytes(follower.peak[0] * 1024),
                 "anonymous_peak_mb": megabytes(follower.peak[1] * 1024), "append": told}  # fmt: skip
+
+
+def week(place: Place, args: argparse.Namespace) -> Json:
+    """Sessions as agents write them: what the store grows by, beside one that is indexed at once."""
+    queues = [iter(_replayed(args.week, place.home, part, WEEK_AGENTS)) for part in range(WEEK_AGENTS)]
+    total = sum(path.read_bytes().count(b"\n") for path in args.week.rglob("*.jsonl") if ".claude" in path.parts)
+    pace = total / WEEK_SECONDS
+    told: Json = {"records": total, "seconds": WEEK_SECONDS, "agents": WEEK_AGENTS}
+    began = time.perf_counter()
+    with Follower(place.env) as follower:
+        written = done = 0
+        with follower.cost(told):
+            while queues:
+                for queue in list(queues):
+                    path, line = next(queue, (None, b""))
+                    if path is None:
+                        queues.remove(queue)
+                        continue
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    now = time.strftime('"timestamp":"%Y-%m-%dT%H:%M:%S.000Z"', time.gmtime()).encode()
+                    line = _TIME.sub(now, line)
+                    with open(path, "ab") as stream:
+                        stream.write(line)
+                    written += len(line)
+                    done += 1
+                ahead = done / pace - (time.perf_counter() - began)
+                if ahead > 0:
+                    time.sleep(ahead)
+                follower.sample()
+            time.sleep(2)
+        told["bytes"] = written
+        told["written_per_byte"] = round(told["bytes_written"] / written, 1)
+        told["store_mb"] = megabytes(_store_bytes(place))
+        time.sleep(PACKED_SECONDS)
+        told["store_packed_mb"] = megabytes(_store_bytes(place))
+        told["private_peak_mb"] = megabytes(follower.peak[0] * 1024)
+    shutil.rmtree(place.env["OUTCROP_HOME"])
+    subprocess.run([sys.executable, "-m", "outcrop", "index"], env=place.env, check=True, capture_output=True)
+    told["store_at_once_mb"] = megabytes(_store_bytes(place))
+    return told
+
+
+def _replayed(source: Path, home: Path, part: int, parts: int) -> Iterator[tuple[Path, bytes]]:
+    """The records of every `parts`-th session of a home, with the places where they are to be written anew."""
+    paths = sorted(path for path in source.rglob("*.jsonl") if ".claude" in path.parts)
+    for path in paths[part::parts]:
+        with open(path, "rb") as stream:
+            for line in stream:
+                yield home / path.relative_to(source), line
+
+
+def _store_bytes(place: Place) -> int:
+    return sum(path.stat().st_size for path in Path(place.env["OUTCROP_HOME"]).rglob("*") if path.is_file())
 
 
 def baseline() -> Json:

@@ -240,6 +240,7 @@ def test_what_the_agent_deleted_or_replaced(world: World) -> None:
     assert codes(explain(world, prompt, "lighthouse")) == ["found", "deleted_by_harness", "superseded"]
 
 
+@pytest.mark.slow
 def test_reasons_below_the_deepest_hits(small_world: World) -> None:
     crowd = Claude("crowd", small_world.places().plain)
     for number in range(1200):

@@ -180,6 +180,7 @@ def test_a_full_disk_leaves_it_pending_and_the_command_finishes_it(world: World,
     assert (again.code, again.json["proof"]) == (0, None)
 
 
+@pytest.mark.slow
 def test_killed_at_random_instants_the_next_index_finishes(world: World) -> None:
     many_turns(world.home, world.places().plain, "long", 120)
     world.index()

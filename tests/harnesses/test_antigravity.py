@@ -182,7 +182,7 @@ RECORD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(RECORD, max_size=10))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     parsed = fed(StepReader("x", None, None), rows)

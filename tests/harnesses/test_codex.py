@@ -793,7 +793,7 @@ def odd_records(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(odd_records(), max_size=8))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     for before in ([], [META], [META, {**META, "payload": {"id": PARENT}}]):

@@ -271,7 +271,7 @@ KINDS = st.sampled_from(("toolInvocationSerialized", "thinking", "textEditGroup"
 VALUE = values(WORDS, LEAF | KINDS, 20)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.dictionaries(WORDS, VALUE, max_size=8), max_size=3), VALUE)
 def test_wrong_shapes_are_no_errors(requests: list[Any], other: Any) -> None:
     file = SourceFile("/u/w/chatSessions/n.json", "copilot-vscode", Form.DOCUMENT, native="n")

@@ -245,7 +245,7 @@ ROW = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     sound(fold(in_order(rows)))

@@ -709,7 +709,7 @@ VALUE = values(
 RECORD = st.dictionaries(st.sampled_from(WORDS), VALUE, max_size=7)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(RECORD, max_size=6), st.sampled_from(["user", "assistant", "tool", "turn_ended"]))
 def test_wrong_shapes_in_transcripts_are_no_errors(rows: list[dict[str, Any]], role: str) -> None:
     fold = HARNESS.reader(SourceFile("/p/x.jsonl", TRANSCRIPTS, native="x"), None, Beside())
@@ -718,7 +718,7 @@ def test_wrong_shapes_in_transcripts_are_no_errors(rows: list[dict[str, Any]], r
         fed(fold, [row, {"role": role, "message": row}, message, {"type": role, **row}])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(RECORD, max_size=6), st.sampled_from(["composer", "bubble", "chat", "chat-bubble", "status"]))
 def test_wrong_shapes_in_databases_are_no_errors(rows: list[dict[str, Any]], kind: str) -> None:
     fold = ComposerReader("x")

@@ -257,7 +257,7 @@ MESSAGE = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(MESSAGE | VALUE, max_size=8), st.sampled_from([Form.DOCUMENT, Form.LINES]))
 def test_wrong_shapes_are_no_errors(rows: list[Any], form: Form) -> None:
     file = SourceFile("/nowhere/s.json", "gemini-cli", form, native="s")

@@ -261,7 +261,7 @@ ROW = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     parsed = fold(rows, "s")

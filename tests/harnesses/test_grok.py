@@ -221,7 +221,7 @@ ROW = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, max_size=8))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     fed(HARNESS.reader(NONE, None, Beside()), rows)

@@ -372,7 +372,7 @@ ROW = (
 )  # fmt: skip
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["transcript", "sidecar", "messages", "session", "database"]), st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(role: str, rows: list[dict[str, Any]]) -> None:
     form = Form.CONTAINER if role == "database" else Form.LINES

@@ -504,7 +504,7 @@ ODD = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(ODD, max_size=8))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     for row in rows:

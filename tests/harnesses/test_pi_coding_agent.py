@@ -545,7 +545,7 @@ def odd_records(draw: st.DrawFn) -> dict[str, Any]:
     return {**row, "type": kind if draw(st.integers(0, 9)) else draw(LEAF)}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(odd_records(), max_size=8), st.sampled_from(["pi_coding_agent", "prime_agent"]))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]], module: str) -> None:
     harness = harnesses.import_module(f"outcrop.harnesses.{module}").HARNESS

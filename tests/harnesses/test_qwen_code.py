@@ -391,7 +391,7 @@ def odd_records(draw: st.DrawFn) -> dict[str, Any]:
     return {**row, "type": kind if draw(st.integers(0, 9)) else draw(LEAF), "subtype": draw(st.just(subtype) | LEAF)}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(odd_records(), max_size=8), st.sampled_from([NONE, FILES[AGENT]]))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]], file: SourceFile) -> None:
     fed(HARNESS.reader(file, None, Beside()), [record("user", 1, "go"), *rows])

@@ -19,7 +19,7 @@ from outcrop.ingest import pipeline
 from projection import projection
 from world import World
 
-KILLS = 30
+KILLS = 16
 PIECES = 50
 
 

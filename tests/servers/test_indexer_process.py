@@ -487,19 +487,24 @@ def test_a_socket_in_a_folder_that_became_somebody_elses_is_not_talked_to(tmp_pa
 
 def test_without_local_sockets_it_has_a_port_and_a_token(tmp_path: Path) -> None:
     from outcrop.config import Config
+    from outcrop.contracts.vault.exposure import Transport
     from outcrop.harnesses import Environment
     from outcrop.ingest.indexer import Indexer
     from outcrop.ingest.jobs import Jobs
     from outcrop.servers.door import Door
     from outcrop.servers.indexing import IndexerMethods
     from outcrop.servers.jsonrpc import Slots
+    from outcrop.servers.vault import VaultMethods
 
     home = tmp_path / "store"
     indexer = Indexer(Config(home, home / "config.toml"), Environment(tmp_path))
     (home / "run").mkdir(parents=True)
     address = Address.of(home, "win32")
     assert address.port_file
-    door = Door(address, lambda send, token: IndexerMethods(Jobs(indexer), send, token), Slots(), indexer.lease, {})
+    vault = VaultMethods(Transport.RUNTIME, ())
+    door = Door(
+        address, lambda send, token: IndexerMethods(Jobs(indexer), vault, send, token), Slots(), indexer.lease, {}
+    )
     try:
         assert (home / "run" / "outcrop.port").stat().st_mode & 0o777 == 0o600
         client = local.connect(home, "win32")
