@@ -127,7 +127,6 @@ class Place:
     def __init__(self, work: Path) -> None:
         self.home = work / "home"
         self.env = environment(self.home, work / "store", work / "bytecode")
-        self.env["OUTCROP_AUTO_INDEX"] = "0"
         self.folder = self.home / ".claude" / "projects" / "-w"
         self.folder.mkdir(parents=True)
         self._random = random.Random(7)

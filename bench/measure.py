@@ -53,6 +53,7 @@ def environment(home: Path, store: Path, bytecode: Path) -> dict[str, str]:
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(source),
         "PYTHONPYCACHEPREFIX": str(bytecode),
+        "OUTCROP_AUTO_INDEX": "0",
     }
 
 

@@ -24,6 +24,7 @@ QUESTION = "north field skipped when the clocks changed"
 ENVIRONMENT = {
     "HOME": str(ROOT / "demo" / "home"),
     "OUTCROP_HOME": str(DATA),
+    "OUTCROP_AUTO_INDEX": "0",  # nothing stays behind that follows the sample
     "PATH": os.environ.get("PATH", ""),
     "LANG": "C.UTF-8",
 }
@@ -38,7 +39,8 @@ def main() -> int:
     show("3. Open the session of the first hit,", "open", first["session"]["id"])
     show("   its turn,", "open", first["turn"]["id"])
     show("   and the event itself", "open", first["event"]["id"])
-    print("\n4. The same over MCP, as an agent asks it")
+    show("4. Or find the whole session, and how to resume it", "search", QUESTION)
+    print("\n5. The same over MCP, as an agent asks it")
     over_mcp(first["event"]["id"])
     print(closing())
     return 0
