@@ -155,3 +155,8 @@ class StoreBusy(OutcropError):
 class StoreMissing(OutcropError):
     code = "backend_failure"
     exit_code = EXIT_NOT_READY
+
+    def __init__(
+        self, message: str = "nothing is indexed yet: run `outcrop index`", details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, details)

@@ -19,6 +19,8 @@ from outcrop.errors import ConfigError
 NAME = "outcrop"
 HOME_VARIABLE = "OUTCROP_HOME"
 CONFIG_FILE = "config.toml"
+RUN = "run"
+"""The folder, in that of the data, of what belongs to processes: locks, sockets, records."""
 
 
 class Surroundings(Protocol):

@@ -29,7 +29,7 @@ def writing(config: Config) -> Iterator[tuple[Writer, TextWriter]]:
     from outcrop.store.embedded.write import Writer
 
     if not database_path(config.home).exists():
-        raise StoreMissing("nothing is indexed yet: run `outcrop index`")
+        raise StoreMissing
     keep_private()
     with jobs.alone(config.home), writer_lock(config.home), engine_errors():
         writer = Writer(config.home)

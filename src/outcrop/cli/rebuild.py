@@ -23,7 +23,7 @@ def run(args: Namespace) -> int:
 
     config = load_config()
     if not database_path(config.home).exists():
-        raise StoreMissing("nothing is indexed yet: run `outcrop index`")
+        raise StoreMissing
 
     def alone(wait: float) -> dict[str, Any]:
         keep_private()

@@ -6,7 +6,9 @@ for deleted (the history stays), and `outcrop status` names it with its reason.
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 import stat
 import time
 from collections.abc import Container, Mapping, Sequence
@@ -94,6 +96,12 @@ def _source_of(item: Found | tuple[Any, ...]) -> str:
     if isinstance(item, Found):
         return item.file.source
     return item[0].source if isinstance(item[0], SourceFile) else str(item[0])
+
+
+def known_roots(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """Roots of all surroundings that the indexer ever heard of, by source."""
+    found = connection.execute("SELECT v FROM meta WHERE k = 'known_roots'").fetchone()
+    return json.loads(found[0]) if found else {}
 
 
 def reason_of(error: OSError) -> str:

@@ -501,16 +501,15 @@ class Indexer:
     def _remember(self, told: list[Environment] | tuple[()]) -> None:
         import json
 
-        writer = self._pipeline.writer
-        known: dict[str, list[str]] = json.loads(writer.meta("known_roots") or "{}")
-        before = json.dumps(known, sort_keys=True)
+        writer, before = self._pipeline.writer, self._pipeline.known_roots
+        known = {source: list(roots) for source, roots in before.items()}
         for environment in (self._environment, *told):
             for harness in all_harnesses():
                 for source in harness.sources:
                     roots = known.setdefault(source, [])
                     roots += [str(root) for root in harness.roots(source, environment) if str(root) not in roots]
         self._pipeline.known_roots = known
-        if json.dumps(known, sort_keys=True) != before:
+        if known != before:
             with writer.transaction():
                 writer.set_meta("known_roots", json.dumps(known))
             if told:

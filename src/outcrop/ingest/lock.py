@@ -7,12 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from outcrop.errors import BackendFailure, ResourceExhausted, StoreBusy
-from outcrop.paths import private_folder
+from outcrop.paths import RUN, private_folder
 from outcrop.store.embedded.database import DISK_FULL, FULL
 
 WAIT_SECONDS = 30.0
-RUN = "run"
-"""The folder of what belongs to processes: locks, sockets."""
 LOCK = "writer.lock"
 
 

@@ -23,7 +23,7 @@ from outcrop.harnesses import Environment, Form, SourceFile, load
 from outcrop.ingest import purge, retention, touching
 from outcrop.ingest.checkpoints import Verdict, judge, proven_gone, untouched
 from outcrop.ingest.containers import SESSION, ContainerReading, is_session
-from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover
+from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover, known_roots
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
 from outcrop.ingest.reading import FileReading, Tally
 from outcrop.paths import keep_private
@@ -109,7 +109,7 @@ class Pipeline:
         self.writer = Writer(config.home)
         self.text: TextWriter = TextWriter(config.home)
         self.breathe: Callable[[], bool] = _nothing
-        self.known_roots: dict[str, list[str]] = json.loads(self.writer.meta("known_roots") or "{}")
+        self.known_roots: dict[str, list[str]] = known_roots(self.writer.db)
         """Roots of all surroundings ever told of, by source: what this process does not see is not gone for that."""
         self.discovery = Discovery()
         """What the last sweep found, source by source."""

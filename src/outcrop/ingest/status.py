@@ -18,6 +18,8 @@ from outcrop.config import Config
 from outcrop.errors import TextIndexRebuilding
 from outcrop.harnesses import Environment, Form
 from outcrop.ingest import survey
+from outcrop.ingest.discover import known_roots
+from outcrop.paths import RUN
 from outcrop.store.embedded.database import database_path, engine_errors
 from outcrop.store.embedded.write import FileRow, stored_files
 
@@ -50,12 +52,6 @@ def status(
         finally:
             connection.execute("ROLLBACK")
     return {**told, "disk": _disk(config, environment, files, newest, told, seconds, also)}
-
-
-def known_roots(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """Roots of all surroundings that the indexer ever heard of, by source."""
-    found = connection.execute("SELECT v FROM meta WHERE k = 'known_roots'").fetchone()
-    return json.loads(found[0]) if found else {}
 
 
 def _disk(
@@ -198,7 +194,7 @@ def sizes(home: Path) -> dict[str, int]:
     parts = {
         "outcrop.db": _size(database_path(home)),
         "text": _size(home / "text"),
-        "run": _size(home / "run"),
+        "run": _size(home / RUN),
     }
     return {**parts, "other": max(0, _size(home) - sum(parts.values()))}
 

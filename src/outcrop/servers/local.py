@@ -22,6 +22,7 @@ from typing import Any
 
 from outcrop import __version__
 from outcrop.errors import BackendFailure, IndexerEnded, OutcropError
+from outcrop.paths import RUN
 
 NAME = "outcrop.sock"
 PORT_FILE = "outcrop.port"
@@ -42,7 +43,7 @@ class Address:
 
     @classmethod
     def of(cls, home: Path, platform: str = sys.platform) -> Address:
-        run = home / "run"
+        run = home / RUN
         if platform == "win32" or not hasattr(socket, "AF_UNIX"):
             return cls(run / PORT_FILE, True)
         path = run / NAME

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.errors import OutcropError
-from outcrop.paths import HOME_VARIABLE
+from outcrop.paths import HOME_VARIABLE, RUN, private_folder
 from outcrop.servers import local
 
 RECORD = "indexer.json"
@@ -50,7 +50,7 @@ def pause(record: dict[str, Any], now: float) -> float:
 def read_record(home: Path) -> dict[str, Any]:
     """What the last indexer left of itself: `pid`, `version`, `started`, `ended`, `reason`, `crashes` (UTC s)."""
     try:
-        record = json.loads((home / "run" / RECORD).read_text(encoding="utf-8"))
+        record = json.loads((home / RUN / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
@@ -58,7 +58,7 @@ def read_record(home: Path) -> dict[str, Any]:
 
 def write_record(home: Path, record: dict[str, Any]) -> None:
     """Never raises: on a full disk there is no record, and the indexer waits for room."""
-    path = home / "run" / RECORD
+    path = home / RUN / RECORD
     new = path.with_suffix(".new")
     with suppress(OSError):
         new.unlink(missing_ok=True)
@@ -73,10 +73,8 @@ def spawn(home: Path) -> bool:
         return False
     import subprocess
 
-    from outcrop.paths import private_folder
-
     try:
-        run = private_folder(home / "run")
+        run = private_folder(home / RUN)
         log = run / LOG
         with suppress(OSError):
             if log.stat().st_size > LOG_BYTES:

@@ -16,8 +16,8 @@ from outcrop.config import SETTINGS, SOURCES, Config, load
 from outcrop.errors import ConfigError, OutcropError
 from outcrop.findings import Finding, Level, ok
 from outcrop.harnesses import Environment, all_sources
+from outcrop.ingest.discover import known_roots
 from outcrop.ingest.doctor import mend, places, sources
-from outcrop.ingest.status import known_roots
 from outcrop.ingest.survey import SourceSurvey, survey
 from outcrop.paths import config_file, data_home
 from outcrop.store.embedded.check import check_database

@@ -13,9 +13,10 @@ from typing import Any
 from outcrop.errors import OutcropError, StoreBusy
 from outcrop.findings import Finding, Level, Repair, ok
 from outcrop.ingest.discover import reason_of
-from outcrop.ingest.lock import LOCK, RUN, writer_lock
+from outcrop.ingest.lock import LOCK, writer_lock
 from outcrop.ingest.status import sizes
 from outcrop.ingest.survey import SourceSurvey
+from outcrop.paths import RUN
 from outcrop.store.embedded.database import NAME
 from outcrop.store.embedded.salvage import DAMAGED, NEW
 from outcrop.store.embedded.text import FOLDER

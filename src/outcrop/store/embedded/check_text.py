@@ -20,7 +20,7 @@ from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import text_fields, text_files
 from outcrop.store.embedded.coverage import TRICKLE
 from outcrop.store.embedded.database import engine_errors
-from outcrop.store.embedded.text import FOLDER, fits, is_engine_failure
+from outcrop.store.embedded.text import FOLDER, fits, is_engine_failure, stored_meta
 from outcrop.store.embedded.text_fields import schema
 from outcrop.store.embedded.text_rows import TextRows
 
@@ -66,7 +66,7 @@ def check_text(connection: sqlite3.Connection, home: Path) -> list[Finding]:
 
 def _once(connection: sqlite3.Connection, home: Path, last: bool) -> Finding | None:
     """One look; None where it may have been written meanwhile, unless this is the `last` one."""
-    meta = _meta(connection)
+    meta = stored_meta(connection)
     name = meta.get("text_dir")
     if not name:
         if meta.get("text_next"):
@@ -101,12 +101,12 @@ def _once(connection: sqlite3.Connection, home: Path, last: bool) -> Finding | N
     except BaseException as error:
         if not is_engine_failure(error):
             raise
-        if _meta(connection).get("text_dir") != name:
+        if stored_meta(connection).get("text_dir") != name:
             return None
         return _broken("files of the text index are damaged or missing")
     if told == _clean(told):
         return _sound(told, marker.generation)
-    after = _meta(connection)
+    after = stored_meta(connection)
     now = (after.get("generation"), after.get("text_dir"))
     if now != (meta.get("generation"), name) or (marker.generation != now[0] and not last):
         return None
@@ -207,7 +207,3 @@ def _backlog(connection: sqlite3.Connection) -> Finding:
         {"waiting": waiting},
         repair=Repair.TEXT,
     )
-
-
-def _meta(connection: sqlite3.Connection) -> dict[str, Any]:
-    return dict(connection.execute("SELECT k, v FROM meta"))

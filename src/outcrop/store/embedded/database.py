@@ -42,7 +42,7 @@ def open_for_reading(home: Path) -> sqlite3.Connection:
         except PermissionError as error:
             raise BackendFailure("the data folder cannot be read: permission denied") from error
         if size == 0:
-            raise StoreMissing("nothing is indexed yet: run `outcrop index`")
+            raise StoreMissing
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
@@ -57,7 +57,7 @@ def open_for_reading(home: Path) -> sqlite3.Connection:
                 raise BackendFailure("the data folder is read-only, so the history cannot be opened") from error
             raise
     if version == 0:
-        raise StoreMissing("nothing is indexed yet: run `outcrop index`")
+        raise StoreMissing
     if version < SCHEMA:
         raise BackendFailure("the history was written by an older outcrop; run `outcrop index` once")
     return connection

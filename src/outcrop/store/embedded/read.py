@@ -65,7 +65,7 @@ class EmbeddedStore:
         try:
             found = os.stat(database_path(self.home))
         except FileNotFoundError:
-            raise StoreMissing("nothing is indexed yet: run `outcrop index`") from None
+            raise StoreMissing from None
         identity = (found.st_dev, found.st_ino)
         if getattr(self._local, "identity", None) != identity:
             self._local.connection = open_for_reading(self.home)

@@ -72,7 +72,7 @@ class TextFailure(BackendFailure):
 def rebuild(connection: sqlite3.Connection) -> None:
     """Queue everything into a new `text-<n>`; the old index serves until that is complete. The caller may write."""
     with engine_errors(), _rows(connection):
-        meta = _meta(connection)
+        meta = stored_meta(connection)
         number = int(meta.get("text_count", 0)) + 1
         if not meta.get("text_dir"):  # nothing serves that older entries could keep fresh
             connection.execute("DELETE FROM text_todo")
@@ -181,7 +181,7 @@ class TextWriter:
 
     @staticmethod
     def _order_whole(connection: sqlite3.Connection) -> int:
-        meta = _meta(connection)
+        meta = stored_meta(connection)
         rebuilt = (int(meta["text_from"]) + 1, int(meta["text_to"])) if meta.get("text_next") else (1, 0)
         connection.execute(_ORDER_WHOLE, (time.time_ns() // 1_000_000, QUIET_MS, *rebuilt))
         return int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
@@ -199,7 +199,7 @@ class TextWriter:
         """Leave `text_dir`, `text_next` or both naming an index that can be written, and everything it lacks queued."""
         for name in [name for name in self._open if not (self._folder / name / "meta.json").exists()]:
             self._end(name)
-        meta = _meta(connection)
+        meta = stored_meta(connection)
         self._since = 0 if self._thorough else int(meta.get("text_sound") or 0)
         self._thorough = False
         self._newest = self._since
@@ -240,7 +240,7 @@ class TextWriter:
         characters = 0
         with self._engine(connection):
             with _rows(connection):
-                meta = _meta(connection)
+                meta = stored_meta(connection)
                 generation = int(connection.execute(_STEP).fetchone()[0])
                 everywhere = [self._writer(name) for key in ("text_dir", "text_next") if (name := meta.get(key))]
                 fresh = everywhere[-1:] if meta.get("text_next") else everywhere
@@ -292,7 +292,7 @@ class TextWriter:
 
     def _finish(self, connection: sqlite3.Connection) -> None:
         """Everything is settled: a complete new index takes over, and the folders of others go."""
-        meta = _meta(connection)
+        meta = stored_meta(connection)
         if following := meta.get("text_next"):
             if following not in self._open:  # a history without one event still gets its index
                 self._commit_empty(connection, following, str(meta.get("epoch", "")))
@@ -325,7 +325,7 @@ class TextWriter:
             if not is_engine_failure(error):
                 raise
             failure = engine_error(error)
-            if not isinstance(failure, ResourceExhausted) and _meta(connection).get("text_next"):
+            if not isinstance(failure, ResourceExhausted) and stored_meta(connection).get("text_next"):
                 with _rows(connection):  # a damaged old index must not keep its successor from being built
                     _set(connection, text_dir=None)
             raise failure from error
@@ -390,7 +390,7 @@ class TextReader:
         """
         for _ in range(_ATTEMPTS):  # the folder may just have given way to its successor
             with engine_errors():
-                meta = _meta(connection)
+                meta = stored_meta(connection)
                 some = connection.execute("SELECT 1 FROM event LIMIT 1").fetchone()
             if some is None:
                 return None
@@ -410,7 +410,7 @@ class TextReader:
 
     def current(self, connection: sqlite3.Connection, view: View) -> bool:
         """Whether the rows, as `connection` sees them now, still name this index."""
-        meta = _meta(connection)
+        meta = stored_meta(connection)
         return meta.get("text_dir") == view.name and fits(view.marker, meta)
 
     def _state(self, name: str, path: Path) -> tuple[Searcher, Marker | None]:
@@ -485,7 +485,8 @@ class _rows:
         self._db.execute("COMMIT" if kind is None else "ROLLBACK")
 
 
-def _meta(connection: sqlite3.Connection) -> dict[str, Any]:
+def stored_meta(connection: sqlite3.Connection) -> dict[str, Any]:
+    """All marks of a store, by name."""
     return dict(connection.execute("SELECT k, v FROM meta"))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 from tantivy import Document, Index, Query, Schema, SchemaBuilder, Searcher
 
-from outcrop.model import EVENT_TYPES, TYPE_CODE, EventType
+from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import analysis
 
 SCHEMA = 4
@@ -186,7 +186,3 @@ def read_marker(searcher: Searcher) -> Marker | None:
         return Marker(str(epoch), int(number), int(generation))
     except (ValueError, TypeError, LookupError):
         return None
-
-
-def code_type(code: int) -> EventType:
-    return EVENT_TYPES[code]

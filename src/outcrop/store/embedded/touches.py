@@ -172,9 +172,6 @@ class TouchRows:
         self._db.executemany("DELETE FROM touch WHERE event = ?", given)
         self._db.executemany("DELETE FROM action WHERE event = ?", given)
 
-    def knows_root(self, prefix: str) -> bool:
-        return prefix in self._roots
-
     def add_root(self, prefix: str, worktree: str, project: str) -> None:
         """A working tree; paths below it that belonged to none, or to one around it, are its own from now on."""
         if prefix in self._roots:
