@@ -104,10 +104,10 @@ def test_a_page_of_50_begins_the_slow_ranking(
     assert view is not None
     scores: dict[int, float] = {}
     builder = Builder(Scope(types, harness=harness))
-    for query, factor in builder.tiers(queries.parse(text), view.searcher.doc_freq):
-        for score, address in view.searcher.search(query, 100_000).hits:
+    for tier in builder.tiers(queries.parse(text), view.searcher.doc_freq, view.searcher.num_docs):
+        for score, address in view.searcher.search(tier.query, 100_000).hits:
             id = int(view.searcher.fast_field_values("id", [address])[0] or 0)
-            scores[id] = max(scores.get(id, 0.0), score * factor)
+            scores[id] = max(scores.get(id, 0.0), tier.score(score))
     with store.snapshot() as snapshot:
         rows = snapshot.found(list(scores))
     by_score = sorted(scores, key=lambda id: -scores[id])

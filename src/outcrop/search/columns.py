@@ -7,12 +7,12 @@ Tool text has no positions: whether its words stand side by side is told by its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tantivy import Occur, Query
 
 from outcrop.search.plan import Plan
-from outcrop.search.query import Unit, any_of, every, silent, stem_of, term
+from outcrop.search.query import Unit, any_of, every, rarity, silent, stem_of, term
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.text_fields import schema
 
@@ -24,17 +24,22 @@ WEIGHT = {"user": 3.0, "assistant": 2.0, "tool": 1.0}
 NAMES_WEIGHT = 1.0
 STEM_WEIGHT = 2.0
 TITLE_WEIGHT = 3.0
+TALK_WEIGHT = 1.0
 _NAMES = ("ident", "part")
 
 
 class Columns:
-    """Queries over the columns of one scope."""
+    """Queries over the columns of one scope.
 
-    def __init__(self, scope: str) -> None:
+    `frequency` tells how many documents of the index hold a word in a field, `sessions` how many sessions there are.
+    """
+
+    def __init__(self, scope: str, frequency: Callable[[str, str], int], sessions: int) -> None:
+        self._frequency, self._sessions = frequency, sessions
         self.talk = scope == CONVERSATION
         self.words = ("user", "assistant") if self.talk else ("user", "assistant", "tool")
         self.names = () if self.talk else _NAMES
-        self.wholes = (("talk", 1.0),) if self.talk else (("title", TITLE_WEIGHT), ("talk", 1.0))
+        self.wholes = (("talk", TALK_WEIGHT),) if self.talk else (("title", TITLE_WEIGHT), ("talk", TALK_WEIGHT))
         self.all = (*self.words, *self.names)
 
     # Messages
@@ -92,14 +97,19 @@ class Columns:
 
     def whole_together(self, tokens: Sequence[str]) -> Query:
         """Sessions that hold all tokens, however they are spread over title and messages."""
-        return every(
-            any_of(_boost(term(field, token), weight) for field, weight in self.wholes)
-            for token in dict.fromkeys(tokens)
-        )
+        return every(any_of(self._whole(token)) for token in dict.fromkeys(tokens))
 
     def whole_either(self, plan: Plan) -> Query | None:
-        ways = [_boost(term(field, word), weight) for word in plan.alternatives for field, weight in self.wholes]
+        ways = [way for word in plan.alternatives for way in self._whole(word)]
         return any_of(ways) if ways else None
+
+    def _whole(self, word: str) -> list[Query]:
+        """Sessions that hold a word, scored by how few do. The engine's own score is no use: it would hold a whole
+        conversation against the mean length of all documents, which are single messages, so that nothing is left."""
+        return [
+            Query.const_score_query(term(field, word), weight * rarity(self._frequency(field, word), self._sessions))
+            for field, weight in self.wholes
+        ]
 
     def _anywhere(self, word: str) -> list[Query]:
         return [self._in(field, word) for field in self.all]

@@ -6,8 +6,9 @@ original inside the asked scope, else the oldest copy ("Copies" of the rulings).
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from outcrop.errors import Cancelled
 from outcrop.model import EventType
@@ -19,6 +20,7 @@ from outcrop.search.texts import searched_text, stands_in
 from outcrop.search.views import looked_at
 from outcrop.store import Found, Snapshot, Store
 from outcrop.store.embedded import analysis
+from outcrop.store.embedded.coverage import extent
 from outcrop.store.embedded.text import View
 from outcrop.store.embedded.text_fields import TOOL_TYPES, schema
 
@@ -78,7 +80,7 @@ def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool]
     """
     return looked_at(
         store,
-        lambda snapshot, view, _: Search(snapshot, view, query, cancelled).answer(snapshot.coverage()),
+        lambda snapshot, view, db: Search(snapshot, view, query, cancelled).answer(snapshot.coverage(), db),
         lambda snapshot: EventHits([], False, _partial(snapshot.coverage())),
         cancelled,
         query.project,
@@ -95,25 +97,30 @@ class Search:
         self._cancelled = cancelled
         self._warnings: list[str] = []
 
-    def answer(self, covered: float | None) -> EventHits:
+    def answer(self, covered: float | None, db: sqlite3.Connection) -> EventHits:
         self._warnings += _partial(covered)
         plan = self.plan()
+        if not plan.hits:
+            events, sessions = extent(db, self._snapshot.admitted)
+            self._warnings.append(f"nothing_found: {events:,} events of {sessions:,} sessions are indexed")
         return EventHits(self._told(plan.hits, plan.parsed), plan.more, plan.warnings)
 
     def plan(self) -> Plan:
         """Search: what is looked for in the end, repaired and relaxed where nothing else is found, and the hits."""
         scope = self._scope()
-        parsed = queries.parse(self._query.text)
+        parsed = queries.parse_excluding(self._query.text)
         if scope is None or not parsed.units:
             return Plan(None, parsed, [], False, self._warnings)
         builder = Builder(scope)
         parsed = self._fitted(builder, parsed)
-        parsed = hashes.widened(self._searcher, builder, parsed)
+        parsed = replace(parsed, units=hashes.widened(self._searcher, builder.words, parsed.units))
         found, more, whole = self._hits(builder, parsed)
+        dropped = [f"-{word}" for word in parsed.excluded]
         if not whole:  # otherwise every word lives, and asking each would cost as much again
-            parsed, changes = repair.repaired(self._searcher, builder, parsed)
+            parsed, changes, dead = repair.repaired(self._searcher, builder, parsed)
+            dropped += dead
             if changes:
-                told = ", ".join(f"{typed} → {instead}" for typed, instead in changes)
+                told = ", ".join(f"{typed} -> {instead}" for typed, instead in changes)
                 self._warnings.append(f"query_repaired: {told}")
                 found, more, _ = self._hits(builder, parsed)
         if not found and (parsed.phrases or any(unit.parts for unit in parsed.units)):
@@ -124,6 +131,8 @@ class Search:
             found, more, _ = self._hits(builder, parsed)
             if found and named:
                 self._warnings.append("name_relaxed: no event holds the whole name; searched its parts")
+        if found and dropped:
+            self._warnings.append(f"words_dropped: {', '.join(dropped)}")
         return Plan(builder, parsed, found, more, self._warnings)
 
     def _check(self) -> None:
@@ -161,14 +170,14 @@ class Search:
 
         kept = set(sorted(parsed.units, key=rarity)[: queries.MOST_UNITS])
         self._warnings.append(f"query_cut: searched the {queries.MOST_UNITS} rarest of {len(parsed.units)} words")
-        return Parsed(tuple(unit for unit in parsed.units if unit in kept), parsed.phrases, parsed.sequence)
+        return replace(parsed, units=tuple(unit for unit in parsed.units if unit in kept))
 
     def _hits(self, builder: Builder, parsed: Parsed) -> tuple[list[tuple[rank.Candidate, Found]], bool, bool]:
         """The first hits in order, whether there are more, and whether the index holds one with every unit."""
         limit = self._query.limit
         judged: dict[int, Found | None] = {}
         hits: list[tuple[rank.Candidate, Found]] = []
-        tiers = builder.tiers(parsed, self._searcher.doc_freq)
+        tiers = builder.tiers(parsed, self._searcher.doc_freq, self._searcher.num_docs)
         whole = False
         for part in rank.rounds(self._searcher, tiers, limit + 1, self._check):
             hits = []

@@ -6,12 +6,12 @@ Decided by the whole index, whatever the scope, so that a scoped search ranks as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tantivy import Searcher
 
-from outcrop.search.query import Builder, Parsed
+from outcrop.search.query import Unit
 
 SHORTEST = 7
 LONGEST_SHORT = 12
@@ -20,22 +20,22 @@ _MOST = 32
 _HASH = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,64}")
 
 
-def widened(searcher: Searcher, builder: Builder, parsed: Parsed) -> Parsed:
-    """The query with the other lengths of its hashes as further forms."""
-    units = tuple(
-        replace(unit, forms=tuple(dict.fromkeys(_forms(searcher, builder, unit.word))))
+def widened(searcher: Searcher, fields: Iterable[str], units: tuple[Unit, ...]) -> tuple[Unit, ...]:
+    """The units with the other lengths of their hashes, as `fields` hold them, as further forms."""
+    words = tuple(fields)
+    return tuple(
+        replace(unit, forms=tuple(dict.fromkeys(_forms(searcher, words, unit.word))))
         if unit.word and _HASH.fullmatch(unit.word)
         else unit
-        for unit in parsed.units
+        for unit in units
     )
-    return parsed if units == parsed.units else replace(parsed, units=units)
 
 
-def _forms(searcher: Searcher, builder: Builder, word: str) -> Iterator[str]:
+def _forms(searcher: Searcher, fields: tuple[str, ...], word: str) -> Iterator[str]:
     for length in range(SHORTEST, min(len(word), LONGEST_SHORT + 1)):
-        if any(searcher.doc_freq(field, word[:length]) for field in builder.words):
+        if any(searcher.doc_freq(field, word[:length]) for field in fields):
             yield word[:length]
-    for field in builder.words:
+    for field in fields:
         for term, _ in searcher.terms_with_prefix(field, word, None, _MOST):
             if term != word and _HASH.fullmatch(term):
                 yield term

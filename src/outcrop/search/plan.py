@@ -6,6 +6,7 @@ Sections 1.2 to 1.5 of the behaviour that ruling 43 names. Lengths count Unicode
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from outcrop.search import operators
@@ -45,11 +46,12 @@ class Plan(NamedTuple):
 
     @property
     def alternatives(self) -> list[str]:
-        """The words of the `or` rung: the terms and the parts of names, each once."""
+        """The words of the `or` rung: the terms, other forms of them, and the parts of names, each once."""
         found: dict[str, None] = {}
         for unit in self.units:
             if unit.word is not None:
                 found[unit.word] = None
+            found |= dict.fromkeys(unit.forms)
         for unit in self.units:
             for part in unit.parts:
                 if unit.word is None or part not in STOP_WORDS:
@@ -58,7 +60,9 @@ class Plan(NamedTuple):
 
     def instead(self, terms: tuple[str, ...]) -> Plan:
         """The same plan over other words: it stays as literal as it was typed."""
-        return self._replace(terms=terms, units=_units(" ".join(terms)), sequence=terms[:LONGEST_SEQUENCE])
+        forms = {unit.word: unit.forms for unit in self.units}
+        units = tuple(replace(unit, forms=forms.get(unit.word, ())) for unit in _units(" ".join(terms)))
+        return self._replace(terms=terms, units=units, sequence=terms[:LONGEST_SEQUENCE])
 
 
 def make(query: str) -> tuple[Asked, Plan]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import log
+from typing import NamedTuple
 
 from tantivy import Occur, Query
 
@@ -29,6 +31,8 @@ NEAR_MOST = 10_000
 PHRASE_FACTOR = 2.0
 NEAR_FACTOR = 1.6
 ALL_FACTOR = 1.4
+ALL_BONUS = 1.0
+"""What holding every unit is worth by itself, in units' rarity: deep in a long output words weigh next to nothing."""
 
 WEIGHT = {"user": 1.4, "assistant": 1.2, "reasoning": 0.9, "other": 0.7, "tool": 0.7, "tool_more": 0.4}
 STEM_WEIGHT = 0.5
@@ -39,6 +43,8 @@ PARTS_WEIGHT = 0.7
 FORMS_WEIGHT = 0.7
 
 _QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»')
+_EXCLUDED = re.compile(r"(?<!\S)-([^\W\d_]{3,})(?!\S)")
+"""Who types `-word` wants no hits for it; `-rf` and `--force` are a command's."""
 _MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u06d6-\u06ed\u0900-\u0dff\u0f00-\u0fff"
 """Vowel signs and accents that stand on a letter: the analyzer counts some of them in, so it must judge."""
 _ATOM = re.compile(rf"{analysis.COMPOUND.pattern}|[A-Za-z]{analysis.LANGUAGE}|(?:[^\W_]|[{_MARKS}])+|{analysis.EMOJI}")
@@ -70,11 +76,13 @@ class Unit:
 
 @dataclass(slots=True, frozen=True)
 class Parsed:
-    """`phrases` are demanded; `sequence` is all that was typed, in order, and only ever a preference."""
+    """`phrases` are demanded; `sequence` is all that was typed, in order, and only ever a preference; `excluded` are
+    words typed as `-word`, which are not looked for."""
 
     units: tuple[Unit, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
     sequence: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 def parse(text: str, least: int = 1) -> Parsed:
@@ -97,6 +105,15 @@ def parse(text: str, least: int = 1) -> Parsed:
             units[word_unit(term)] = None
     telling = [unit for unit in units if unit.word is None or unit.word not in STOP_WORDS]
     return Parsed(tuple(telling if len(telling) >= least else units), tuple(phrases), sequence)
+
+
+def parse_excluding(text: str) -> Parsed:
+    """`parse`, with words typed as `-word` left out as long as others are left."""
+    excluded = tuple(dict.fromkeys(_EXCLUDED.findall(_QUOTED.sub(" ", analysis.normal(text)))))
+    parsed = parse(text)
+    gone = {word for typed in excluded for word in analysis.exact().analyze(typed)}
+    left = tuple(unit for unit in parsed.units if unit.word not in gone)
+    return replace(parsed, units=left, excluded=excluded) if excluded and left else parsed
 
 
 def word_unit(word: str) -> Unit:
@@ -158,6 +175,17 @@ class Scope:
     source: str | None = None
     admitted: frozenset[int] | None = None
     """The sessions that the caller is held to; None: all."""
+
+
+class Tier(NamedTuple):
+    """Hits of one closeness: each scores what the engine says, times `factor`, and `bonus`."""
+
+    query: Query
+    factor: float = 1.0
+    bonus: float = 0.0
+
+    def score(self, engines: float) -> float:
+        return engines * self.factor + self.bonus
 
 
 class Builder:
@@ -242,28 +270,39 @@ class Builder:
         clauses += [(Occur.Must, self.matching(parsed, whole)), *self.context(parsed.units)]
         return Query.boolean_query(clauses)
 
-    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int]) -> list[tuple[Query, float]]:
-        """(hits, factor): the whole query as a phrase, its words near each other, all of its units, any.
+    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int], documents: int) -> list[Tier]:
+        """The whole query as a phrase, its words near each other, all of its units, any.
 
-        `frequency` tells how many events of the index, not of the scope, hold a word in a field.
+        `frequency` tells how many of the index's `documents`, not of the scope's, hold a word in a field.
         """
         words = [unit.word for unit in parsed.units if unit.word]
         demanded = {token for tokens in parsed.phrases for token in tokens}
         if len(words) == len(parsed.units) and demanded.issuperset(words):
-            return [(self.hits(parsed), 1.0)]
-        tiers: list[tuple[Query, float]] = []
+            return [Tier(self.hits(parsed))]
+        tiers: list[Tier] = []
+        bonus = ALL_BONUS * sum(rarity(self._holding(unit, frequency), documents) for unit in parsed.units)
         if self.positions and 1 < len(parsed.sequence) <= LONGEST_SEQUENCE:
-            tiers.append((self.hits(parsed, [self._preferred(parsed.sequence, 0)]), PHRASE_FACTOR))
+            tiers.append(Tier(self.hits(parsed, [self._preferred(parsed.sequence, 0)]), PHRASE_FACTOR, bonus))
         if self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS:
             rarest = min(sum(frequency(field, word) for field in _POSITIONS) for word in words)
             if rarest <= NEAR_MOST:
-                tiers.append((self.hits(parsed, [self._preferred(words, NEAR_SLOP)]), NEAR_FACTOR))
+                tiers.append(Tier(self.hits(parsed, [self._preferred(words, NEAR_SLOP)]), NEAR_FACTOR, bonus))
         if len(parsed.units) > 1:
-            tiers.append((self.hits(parsed, whole=True), ALL_FACTOR))
-        return [*tiers, (self.hits(parsed), 1.0)]
+            tiers.append(Tier(self.hits(parsed, whole=True), ALL_FACTOR, bonus))
+        return [*tiers, Tier(self.hits(parsed))]
+
+    def _holding(self, unit: Unit, frequency: Callable[[str, str], int]) -> int:
+        """About how many documents hold a unit: as many as its rarest part."""
+        words = [unit.word] if unit.word else unit.parts or ([unit.name] if unit.name else [])
+        return min((max(frequency(field, word) for field in (*self.words, *self.names)) for word in words), default=0)
 
     def _preferred(self, tokens: Sequence[str], slop: int) -> Query:
         return any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
+
+
+def rarity(holding: int, documents: int) -> float:
+    """What a match says where `holding` of all documents match: the engine's own inverse document frequency."""
+    return log(1 + max(0.0, documents - holding + 0.5) / (holding + 0.5))
 
 
 def any_of(ways: Iterable[Query]) -> Query:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from tantivy import DocAddress, Query, Searcher
 
+from outcrop.search.query import Tier
+
 ROUNDS = (64, 512, 4096, 32768)
 NOISE = 2e-6
 """The engine adds single-precision numbers in no fixed order: scores this close, relatively, are the same score."""
@@ -21,7 +23,7 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True, frozen=True)
 class Candidate:
-    """A document that matches. `score` is the engine's, times its tier's factor; unbounded."""
+    """A document that matches. `score` is its tier's; unbounded."""
 
     id: int
     score: float
@@ -41,23 +43,24 @@ class Round:
 
 
 def rounds(
-    searcher: Searcher, tiers: Sequence[tuple[Query, float]], want: int, check: Callable[[], None]
+    searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable[[], None]
 ) -> Iterator[Round]:
     """Ever longer exact beginnings of the ranking; the last one is complete, or all that is worth looking at."""
     for most in (size for size in ROUNDS if size >= 2 * want or size == ROUNDS[-1]):
         best: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         bound = 0.0
         hit: list[bool] = []
-        for query, factor in tiers:
+        for tier in tiers:
             check()
-            hits = searcher.search(query, most, count=False).hits
+            hits = searcher.search(tier.query, most, count=False).hits
             hit.append(bool(hits))
             for score, address in hits:
                 key = (address.segment_ord, address.doc)
-                if key not in best or best[key][0] < score * factor:
-                    best[key] = (score * factor, address)
+                told = tier.score(score)
+                if key not in best or best[key][0] < told:
+                    best[key] = (told, address)
             if len(hits) == most:
-                bound = max(bound, hits[-1][0] * factor)
+                bound = max(bound, tier.score(hits[-1][0]))
         final = bound == 0.0 or most == ROUNDS[-1]
         floor = 0.0 if final else bound * (1 + 4 * NOISE)
         exact = sorted((item for item in best.values() if item[0] > floor or final), key=_by_score)

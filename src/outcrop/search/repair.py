@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from tantivy import Occur, Query, Searcher
 
@@ -23,28 +24,41 @@ _MANY = 1000
 """Events that hold a word, counted with those erased since the last merge: so many are never all erased."""
 
 
-def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> tuple[Parsed, list[tuple[str, str]]]:
-    """The query with its dead words replaced, and (typed, instead) for each."""
+class Repaired(NamedTuple):
+    """A query with its dead words replaced: (typed, instead) of each in `changes`, and those that nothing replaces."""
+
+    parsed: Parsed
+    changes: list[tuple[str, str]]
+    dead: list[str]
+
+
+def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> Repaired:
+    """Look at every unit by itself."""
     units: list[Unit] = []
     changes: list[tuple[str, str]] = []
+    dead: list[str] = []
     for unit in parsed.units:
-        word = unit.word
-        if word is not None and _repairable(word) and not lives(searcher, builder, unit):
-            better = _nearest(word, _vocabulary(searcher, builder, word))
+        if not lives(searcher, builder, unit):
+            word = unit.word
+            better = None
+            if word is not None and _repairable(word):
+                better = _nearest(word, _vocabulary(searcher, builder, word))
             if better is not None:
                 units.append(word_unit(better))
                 changes.append((unit.typed, better))
                 continue
+            dead.append(unit.typed)
         units.append(unit)
     if not changes:
-        return parsed, []
+        return Repaired(parsed, [], dead)
     words = dict(changes)
-    return replace(
+    spelt = replace(
         parsed,
         units=tuple(dict.fromkeys(units)),
         phrases=tuple(tuple(words.get(token, token) for token in tokens) for tokens in parsed.phrases),
         sequence=tuple(words.get(token, token) for token in parsed.sequence),
-    ), changes
+    )
+    return Repaired(spelt, changes, dead)
 
 
 def lives(searcher: Searcher, builder: Builder, unit: Unit) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from outcrop.errors import Cancelled
 from outcrop.search import cursor as cursors
-from outcrop.search import operators, plan, rank
+from outcrop.search import hashes, operators, plan, rank
 from outcrop.search.columns import Columns
 from outcrop.search.cursor import PageCursor
 from outcrop.search.evidence import Evidence
@@ -98,8 +98,9 @@ class _Search:
         self._query = query
         self._cancelled = cancelled
         self._cards: dict[int, Card | None] = {}
-        self._asked, self._plan = plan.make(query.text)
-        self._columns = Columns(query.scope)
+        self._columns = Columns(query.scope, view.searcher.doc_freq, cards.count(db))
+        self._asked, made = plan.make(query.text)
+        self._plan = made._replace(units=hashes.widened(view.searcher, self._columns.words, made.units))
         self._capped = False
         self._revision = int(db.execute("SELECT coalesce(max(v), 0) FROM meta WHERE k = 'pages_rev'").fetchone()[0])
 

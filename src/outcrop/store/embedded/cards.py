@@ -95,6 +95,11 @@ def admitted(
     return found
 
 
+def count(db: sqlite3.Connection) -> int:
+    """How many sessions there are, about: those that were erased count too."""
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM session").fetchone()[0])
+
+
 def directories(db: sqlite3.Connection) -> list[str]:
     """Every working directory that any session recorded."""
     return [row[0] for row in db.execute("SELECT DISTINCT cwd FROM place")]

@@ -32,3 +32,10 @@ def coverage(connection: sqlite3.Connection) -> float | None:
     if pending > TRICKLE:
         pending = count("DISTINCT doc", -1)
     return max(0.0, 1 - pending / total) if total else 0.0
+
+
+def extent(connection: sqlite3.Connection, admitted: frozenset[int] | None) -> tuple[int, int]:
+    """(events, sessions) that are stored, of the sessions that the caller is held to; None: all."""
+    rows = connection.execute("SELECT id, event_count FROM session WHERE event_count > 0")
+    counts = [count for id, count in rows if admitted is None or id in admitted]
+    return sum(counts), len(counts)

@@ -1,0 +1,41 @@
+"""What each addition to plain BM25 is worth: the same questions with one of them switched off.
+
+A lever names the constants that carry an addition, and the value that takes it away. Fields that are not asked cost
+nothing of the result, so that no index is built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from outcrop.search import columns, plan, query
+
+_EVEN = {"user": 1.0, "assistant": 1.0, "reasoning": 1.0, "other": 1.0, "tool": 1.0, "tool_more": 1.0}
+LEVERS: dict[str, list[tuple[ModuleType, str, Any]]] = {
+    "stems": [(query, "STEM_WEIGHT", 0.0), (columns, "STEM_WEIGHT", 0.0)],
+    "stop words": [(query, "STOP_WORDS", frozenset()), (plan, "STOP_WORDS", frozenset())],
+    "context": [(query, "CONTEXT_WEIGHT", 0.0)],
+    "phrase and nearness": [(query, "PHRASE_FACTOR", 1.0), (query, "NEAR_FACTOR", 1.0)],
+    "all words together": [(query, "ALL_FACTOR", 1.0), (query, "ALL_BONUS", 0.0)],
+    "bonus of all words": [(query, "ALL_BONUS", 0.0)],
+    "whole session": [(columns, "TALK_WEIGHT", 0.0)],
+    "title": [(columns, "TITLE_WEIGHT", 0.0)],
+    "role weights": [(query, "WEIGHT", _EVEN), (columns, "WEIGHT", {"user": 1.0, "assistant": 1.0, "tool": 1.0})],
+}
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """One addition switched off."""
+    patches = [patch.object(*change) for change in LEVERS[name]]
+    for one in patches:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in patches:
+            one.stop()

@@ -1,0 +1,1 @@
+def put(page, found): pass
