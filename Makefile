@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint format oracles bench clean
+.PHONY: help demo test lint format oracles bench quality clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -35,6 +35,10 @@ bench: $(INSTALLED) ## measure over HOME_DIR, a home full of session files; with
 	  && $(BIN)/python bench/history.py --home "$(HOME_DIR)" --store "$$work/store" > "$$work/history.json" \
 	  && $(BIN)/python bench/mcp.py --store "$$work/store" > "$$work/mcp.json" \
 	  && $(BIN)/python bench/tables.py "$$work/history.json" "$$work/mcp.json" $(if $(PAGE),--page "$(PAGE)")
+
+quality: $(INSTALLED) ## measure what is found, over HOME_DIR and the real sessions of REAL_DIR; rewrites the tables of docs/quality.md
+	@test -n "$(HOME_DIR)" || { echo "make quality HOME_DIR=DIR [REAL_DIR=DIR]: home folders that hold .claude or .codex" >&2; exit 2; }
+	$(BIN)/python bench/quality --home "$(HOME_DIR)" $(if $(REAL_DIR),--real "$(REAL_DIR)") --levers --page docs/quality.md
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .demo .oracles .mypy_cache .ruff_cache .hypothesis build dist

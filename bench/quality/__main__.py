@@ -33,6 +33,7 @@ from measure import Json, conditions, environment, report, run
 
 from outcrop.model import CONVERSATION, TYPE_CODE, EventType
 from outcrop.store.embedded.read import EmbeddedStore
+from outcrop.store.embedded.text_rows import DIGEST, OPENING
 
 SESSIONS = (Path(".claude/projects"), Path(".codex/sessions"))
 MOST_ITEMS = 150
@@ -72,7 +73,7 @@ def build(home: Path, folder: Path, sources: Iterable[Path]) -> None:
 
 
 def generated(home: Path) -> list[Json]:
-    """The facts that the generator of the home wrote into it, with queries by class: `needles.json`, if there is one."""
+    """The facts that the generator of the home left in its `needles.json`, if there is one, with queries by class."""
     path = home / "needles.json"
     if not path.exists():
         return []
@@ -84,7 +85,7 @@ def measure(store: EmbeddedStore, real: set[str], others: list[Json], with_lever
     db = store.connection()
     natives = dict(db.execute("SELECT native, id FROM session"))
     asked = [case for _, some in cases.planted() for case in some]
-    items = known.items(_messages(store, real), MOST_ITEMS)
+    items = known.items(_messages(store, real), _folded(store), MOST_ITEMS)
     ours = engines.outcrop(store)
     every = {
         "Outcrop": ours,
@@ -167,8 +168,7 @@ def _rank(hits: list[Hit], sessions: set[int], texts: tuple[str, ...], once: boo
     places = [
         place
         for place, hit in enumerate(hits, 1)
-        if hit.session in sessions
-        and (hit.text is None or any(text in " ".join(hit.text.split()) for text in wanted))
+        if hit.session in sessions and (hit.text is None or any(text in " ".join(hit.text.split()) for text in wanted))
     ]
     return 0 if not places or (once and len(places) > 1) else places[0]
 
@@ -192,6 +192,13 @@ def _messages(store: EmbeddedStore, real: set[str]) -> list[tuple[int, str]]:
         WHERE s.event_count > 0 AND s.parent IS NULL AND NOT s.machine"""
     sessions = {id for id, path in store.connection().execute(select) if Path(path).stem in real}
     return [(session, text) for text, code, session in engines.texts(store) if code in codes and session in sessions]
+
+
+def _folded(store: EmbeddedStore) -> dict[int, int]:
+    """Sessions that begin with the same messages → one of them, by the rule that session search folds by."""
+    first: dict[bytes, int] = {}
+    rows = store.connection().execute("SELECT id, opening FROM session WHERE opening IS NOT NULL ORDER BY id")
+    return {id: first.setdefault(opening, id) for id, opening in rows if len(opening) == OPENING * DIGEST}
 
 
 if __name__ == "__main__":

@@ -314,7 +314,7 @@ class Dialogue(NamedTuple):
 DIALOGUES = (
     Dialogue("Why is the falcon importer so slow?", "It opens the archive anew for each row and parses the date twice.",
              "falcon importer parses date twice",
-             ("Why is the osprey exporter so slow?", "It opens the report anew for each row and parses the date twice.")),
+             ("Why is the osprey exporter slow?", "It opens the report anew for each row and parses the date twice.")),
     Dialogue("Which port does the begonia gateway use in the lab?", "It listens on 7345 there, the firewall is open.",
              "begonia gateway port firewall",
              ("Which port does the dahlia gateway use in the lab?", "It listens on 7912 there, the firewall is open.")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from cases import SEED, mistyped
@@ -37,13 +37,19 @@ class Item(NamedTuple):
     queries: dict[str, str]
 
 
-def items(messages: Iterable[tuple[int, str]], most: int) -> list[Item]:
-    """Up to `most` items, the same for the same messages; (session, text) of prompts and answers."""
+def items(messages: Iterable[tuple[int, str]], folded: Mapping[int, int], most: int) -> list[Item]:
+    """Up to `most` items, the same for the same messages; (session, text) of prompts and answers.
+
+    `folded` names the history that sessions share: of forks session search shows one, whichever was asked for.
+    """
+    families: dict[int, set[int]] = defaultdict(set)
+    for session, family in folded.items():
+        families[family].add(session)
     chance = random.Random(SEED)
     holding: dict[str, set[int]] = defaultdict(set)  # forks repeat what was said
     for session, text in messages:
         if len(text) < _LONGEST:
-            holding[text].add(session)
+            holding[text] |= families[folded[session]] if session in folded else {session}
     frequency = Counter(word for text in holding for word in set(_words(text)))
     common = max(2, int(_COMMON * len(holding)))
     found: dict[int, list[Item]] = defaultdict(list)
@@ -55,9 +61,7 @@ def items(messages: Iterable[tuple[int, str]], most: int) -> list[Item]:
     return spread[:most]
 
 
-def _item(
-    sessions: set[int], text: str, frequency: Counter[str], common: int, chance: random.Random
-) -> Item | None:
+def _item(sessions: set[int], text: str, frequency: Counter[str], common: int, chance: random.Random) -> Item | None:
     sentences = [one for one in re.split(r"(?<=[.!?:])\s+|\n+", text) if len(_WORD.findall(one)) >= FEWEST_WORDS]
     for sentence in chance.sample(sentences, len(sentences)):
         words = list(_WORD.finditer(sentence))

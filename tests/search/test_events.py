@@ -250,12 +250,12 @@ def test_a_mistyped_word_is_repaired_inside_the_scope(talk: History) -> None:
         answer = search(talk, typed)
         if meant:
             assert [hit.found.event.id for hit in answer.hits] == [meant], typed
-            assert answer.warnings == [f"query_repaired: {typed} → {'timeout' if typed[0] == 't' else 'lighthouse'}"]
+            assert answer.warnings == [f"query_repaired: {typed} -> {'timeout' if typed[0] == 't' else 'lighthouse'}"]
         else:
             assert answer.hits == []
     answer = search(talk, "lighthouse timeuot")
     assert answer.hits[0].found.event.id == 1
-    assert answer.warnings == ["query_repaired: timeuot → timeout"]
+    assert answer.warnings == ["query_repaired: timeuot -> timeout"]
     assert search(talk, "quasra").hits == []
     assert [hit.found.event.id for hit in search(talk, "quasra", TOOLS).hits] == [6]
 
@@ -265,6 +265,43 @@ def test_nothing_that_lives_is_repaired(talk: History) -> None:
     answer = search(talk, "beacom")
     assert [hit.found.event.id for hit in answer.hits] == [9]
     assert answer.warnings == []
+
+
+def test_words_that_nothing_holds_are_named(talk: History) -> None:
+    answer = search(talk, "lighthouse xq7zz")
+    assert answer.hits[0].found.event.id == 1
+    assert answer.warnings == ["words_dropped: xq7zz"]
+
+
+def test_a_word_typed_as_excluded_is_not_looked_for(history: History) -> None:
+    history.add("s", [user("the lantern burns oil", 10), user("the lantern of the harbour, harbour, harbour", 20)])
+    answer = search(history, "lantern oil -harbour")
+    assert [hit.found.event.id for hit in answer.hits] == [1, 2]
+    assert answer.warnings == ["words_dropped: -harbour"]
+    # alone, as a flag, glued to a word or inside quotes it is what it is
+    assert [hit.found.event.id for hit in search(history, "-harbour").hits] == [2]
+    history.add("t", [user("rm -rf build, then --force", 30), user("a well-known place", 40)])
+    for query, meant in [("rm -rf", 3), ("-rf", 3), ("--force", 3), ("well-known", 4), ('lantern "oil -harbour"', 2)]:
+        answer = search(history, query)
+        assert answer.hits[0].found.event.id == meant, query
+        assert not any(warning.startswith("words_dropped: -") for warning in answer.warnings), query
+
+
+def test_nothing_found_tells_what_was_searched(talk: History) -> None:
+    events, sessions = talk.db.execute("SELECT sum(event_count), count(*) FROM session").fetchone()
+    for query in ("quaggaquagga", "?!", ""):
+        answer = search(talk, query)
+        assert (answer.hits, answer.warnings) == (
+            [], [f"nothing_found: {events} events of {sessions} sessions are indexed"],
+        ), query  # fmt: skip
+
+
+def test_what_stands_deep_in_an_output_beats_shorter_texts_with_some_of_the_words(history: History) -> None:
+    history.add("s", [user("go", 1), *(Line(EventType.TOOL_RESPONSE, f"valve pressure {n}", 2 + n) for n in range(30))])
+    deep = "\n".join([*(f"step {n} finished" for n in range(6000)), "oxbow valve negative pressure"])
+    history.add("t", [user("go", 50), Line(EventType.TOOL_RESPONSE, deep, 51)])
+    answer = search(history, "oxbow valve negative pressure", TOOLS)
+    assert answer.hits[0].found.event.id == 33
 
 
 def test_a_long_query_keeps_its_rarest_words(talk: History) -> None:

@@ -38,6 +38,35 @@ def test_S059_prompts_before_answers_before_tool_text(vault: Vault) -> None:
     assert vault.ids("kestrel") == [prompt, answer, tool]
 
 
+def test_a_title_beats_messages_with_one_of_its_words(vault: Vault) -> None:
+    for n in range(40):
+        vault.add(U(f"the contrast of photo {n}"), A("audit passed"))
+    titled = vault.add(U("go on"), A("done"), title="Mustard contrast audit")
+    vault.index()
+    assert vault.ids("mustard contrast audit")[0] == titled
+
+
+def test_words_spread_over_a_session_beat_some_of_them_in_one_message(vault: Vault) -> None:
+    for n in range(40):
+        vault.add(U(f"photo {n} of a kestrel and a heron"), A("fine"))
+    spread = vault.add(U("we saw a kestrel"), A("where?"), U("beside the heron"), A("and the quarry"))
+    vault.index()
+    assert vault.ids("quarry kestrel heron")[0] == spread
+
+
+def test_a_hash_is_found_by_its_first_digits_and_the_other_way_round(vault: Vault) -> None:
+    whole = vault.add(U("bisect ends at 9f31c7ab02de44518c0b6a7715de903aa41b22c7"), A("ok"))
+    short = vault.add(U("revert 4be81d6 please"), A("ok"))
+    tool = vault.add(U("go"), T("HEAD is now at f2b8a6019c5d3e74ab901c6e28d457f03b9ea815"))
+    vault.index()
+    assert vault.ids("9f31c7ab02") == [whole]
+    assert vault.ids("4be81d60fa9932c7710c55ad2e8b64f0917ad3e2") == [short]
+    assert vault.ids("f2b8a60") == [tool]
+    assert vault.ids("f2b8a60", scope="conversation") == []
+    [hit] = vault.results("9f31c7ab02")["hits"]
+    assert "[[9f31c7ab02de44518c0b6a7715de903aa41b22c7]]" in hit["evidence"]["snippet"]
+
+
 def test_S060_a_session_of_650_messages_hides_no_other(vault: Vault) -> None:
     long = vault.add(*(U(f"kestrel number {n}") for n in range(650)))
     short = vault.add(U("one kestrel in a much longer sentence about other birds of the coast and the harbour"))

@@ -30,15 +30,15 @@ NEAR_MOST = 10_000
 """Events that hold the rarest word: beyond, standing near says little and costs the most of all."""
 PHRASE_FACTOR = 2.0
 NEAR_FACTOR = 1.6
-ALL_FACTOR = 1.4
+ALL_FACTOR = 1.2
 ALL_BONUS = 1.0
 """What holding every unit is worth by itself, in units' rarity: deep in a long output words weigh next to nothing."""
 
-WEIGHT = {"user": 1.4, "assistant": 1.2, "reasoning": 0.9, "other": 0.7, "tool": 0.7, "tool_more": 0.4}
-STEM_WEIGHT = 0.5
+WEIGHT = {"user": 1.2, "assistant": 1.2, "reasoning": 0.9, "other": 0.7, "tool": 0.7, "tool_more": 0.4}
+STEM_WEIGHT = 1.0
 NAME_WEIGHT = 0.6
-CONTEXT_WEIGHT = 0.6
-"""Half of a message's own weight."""
+CONTEXT_WEIGHT = 0.5
+"""Less than half of a message's own weight."""
 PARTS_WEIGHT = 0.7
 FORMS_WEIGHT = 0.7
 

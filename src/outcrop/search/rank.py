@@ -42,9 +42,7 @@ class Round:
     hit: tuple[bool, ...]
 
 
-def rounds(
-    searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable[[], None]
-) -> Iterator[Round]:
+def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable[[], None]) -> Iterator[Round]:
     """Ever longer exact beginnings of the ranking; the last one is complete, or all that is worth looking at."""
     for most in (size for size in ROUNDS if size >= 2 * want or size == ROUNDS[-1]):
         best: dict[tuple[int, int], tuple[float, DocAddress]] = {}
