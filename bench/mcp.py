@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from measure import Json, Spread, conditions, cpu_so_far, environment, megabytes, private_memory, report, run
+from writer import writing
 
 from outcrop import ids
 
@@ -121,6 +122,9 @@ def _measure(store: Path, env: dict[str, str]) -> Json:
         }
         found["latency"] = {kind: _latency(server, sample) for kind, sample in calls.items()}
     found["clients"] = _throughput(env, everything)
+    with writing(store, env) as written:
+        beside = _throughput(env, everything)
+    found["clients_beside_a_writer"] = beside | written
     return found
 
 
@@ -226,14 +230,17 @@ def _throughput(env: dict[str, str], calls: list[tuple[str, Json]]) -> Json:
     servers = [Server(env).initialize() for _ in range(CLIENTS)]
     for server in servers:
         server.tool(calls[0])
+    errors = 0
 
     def ask(numbered: tuple[int, Server]) -> list[float]:
+        nonlocal errors
         number, server = numbered
         taken = []
         for at in range(CALLS_EACH):
             started = time.perf_counter()
-            server.tool(calls[(number * CALLS_EACH + at) % len(calls)])
+            answer = server.tool(calls[(number * CALLS_EACH + at) % len(calls)])
             taken.append(time.perf_counter() - started)
+            errors += b'"isError":true' in answer.replace(b" ", b"") or b'"error"' in answer[:60]
         return taken
 
     before, started = sum(server.cpu for server in servers), time.perf_counter()
@@ -246,6 +253,7 @@ def _throughput(env: dict[str, str], calls: list[tuple[str, Json]]) -> Json:
     return {
         "clients": CLIENTS,
         "calls": len(waits),
+        "errors": errors,
         "calls_per_s": round(len(waits) / wall),
         "server_cpu_ms_per_call": round(cpu / len(waits) * 1000, 2),
         "private_mb_each": megabytes(private * 1024 / CLIENTS),

@@ -36,6 +36,7 @@ from measure import (
     report,
     run,
 )
+from writer import writing
 
 from outcrop.model import CONVERSATION, EVENT_TYPES, TYPE_CODE, EventType
 from outcrop.search.events import EventQuery, search_events
@@ -80,7 +81,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="outcrop-bench-") as work:
         store = (args.store or Path(work) / "store").resolve()
         if args.reader:
-            report(_read_on(store, _kinds(args.home, store, args.calls)))
+            report(_read_on(store, kinds(args.home, store, args.calls)))
         else:
             report(_measure(args.home.resolve(), store, args.calls, Path(work)))
     return 0
@@ -104,12 +105,12 @@ def _measure(home: Path, store: Path, calls: int, work: Path) -> Json:
         "text_mb": megabytes(folder_bytes(store / "text")),
         "fts5_mb": megabytes(plain.stat().st_size),
     }
-    kinds = _kinds(home, store, calls)
+    classes = kinds(home, store, calls)
     ours = EmbeddedStore(store)
     fts = sqlite3.connect(f"file:{plain}?mode=ro", uri=True)
     fts.execute("ATTACH ? AS rows", (str(store / "outcrop.db"),))
     found["latency"] = {}
-    for name, kind in kinds.items():
+    for name, kind in classes.items():
         times = range(min(calls, len(kind.texts)))
         one = _spread(lambda number, kind=kind: search_events(ours, kind.query(number)), times, None)
         told: Json = one.summary()
@@ -133,7 +134,7 @@ def _measure(home: Path, store: Path, calls: int, work: Path) -> Json:
     return found
 
 
-def _kinds(home: Path, store: Path, calls: int) -> dict[str, Kind]:
+def kinds(home: Path, store: Path, calls: int) -> dict[str, Kind]:
     sets: dict[str, list[str]] = json.loads((home / "needles.json").read_text("utf-8"))["queries"]
     rare, mid, common = (sets[name][:calls] for name in ("rare", "mid", "common"))
     one_common = [text.split()[0] for text in common]
@@ -231,29 +232,11 @@ def _ask_plain(db: sqlite3.Connection, kind: Kind, number: int) -> list[tuple[in
 
 def _together(home: Path, store: Path, work: Path) -> Json:
     """Four processes that search as fast as they can, while twenty documents are written four times a second."""
-    from outcrop.ingest.lock import writer_lock
-    from outcrop.store.embedded.text import TextWriter
-    from outcrop.store.embedded.write import Writer
-
     command = [sys.executable, __file__, "--home", str(home), "--store", str(store), "--calls", "100", "--reader"]
     env = environment(home, store, work)
-    commits = Spread()
-    with writer_lock(store, 5.0):
-        rows, text = Writer(store), TextWriter(store)
-        numbers = [number for (number,) in rows.db.execute("SELECT id FROM event WHERE type < 3")]
-        chosen = random.Random(SEED)
+    with writing(store, env) as written:
         readers = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE) for _ in range(READERS)]
-        started = time.monotonic()
-        try:
-            while time.monotonic() - started < SECONDS:
-                with rows.transaction():
-                    rows.todo((number, 0) for number in chosen.sample(numbers, 20))
-                commits.time(lambda: text.drain(rows.db))
-                time.sleep(0.25)
-        finally:
-            text.close()
-            rows.close()
-            told = [json.loads(reader.communicate()[0]) for reader in readers]
+        told = [json.loads(reader.communicate()[0]) for reader in readers]
     return {
         "queries_per_s": round(sum(each["queries"] / each["seconds"] for each in told), 1),
         "errors": sum(each["errors"] for each in told),
@@ -262,14 +245,14 @@ def _together(home: Path, store: Path, work: Path) -> Json:
         ),
         "private_mb": max(each["private_mb"] for each in told),
         "anonymous_mb": max(each["anonymous_mb"] for each in told),
-        "commit": commits.summary(),
+        **written,
     }
 
 
-def _read_on(store: Path, kinds: dict[str, Kind]) -> Json:
+def _read_on(store: Path, classes: dict[str, Kind]) -> Json:
     """The child: a mix of all classes until the time is over."""
     ours = EmbeddedStore(store)
-    mix = [kind.query(number) for kind in kinds.values() for number in range(min(20, len(kind.texts)))]
+    mix = [kind.query(number) for kind in classes.values() for number in range(min(20, len(kind.texts)))]
     random.Random(os.getpid()).shuffle(mix)
     done = errors = 0
     started = time.monotonic()

@@ -62,13 +62,14 @@ def main() -> int:
     return 0
 
 
-def _latency(home: Path, store: Path, calls: int) -> Json:
+def kinds(home: Path, store: Path, calls: int) -> dict[str, list[SessionSearch]]:
+    """Queries by class, from the lists that the home's generator left."""
     sets: dict[str, list[str]] = json.loads((home / "needles.json").read_text("utf-8"))["queries"]
     rare, mid, common, natural = (sets[name][:calls] for name in ("rare", "mid", "common", "natural"))
     typos = [word[:3] + word[4:] for text in mid for word in text.split()[:1] if len(word) > 6]
     with closing(sqlite3.connect(f"file:{store / 'outcrop.db'}?mode=ro", uri=True)) as db:
         folders = [row[0] for row in db.execute("SELECT DISTINCT cwd FROM place ORDER BY cwd")]
-    kinds: dict[str, list[SessionSearch]] = {
+    return {
         "or, rare": _all(rare),
         "or, mid": _all(mid),
         "or, common words": _all(common),
@@ -81,9 +82,12 @@ def _latency(home: Path, store: Path, calls: int) -> Json:
         "repo": [SessionSearch(f"{text} repo:{folders[at % len(folders)][-6:]}") for at, text in enumerate(common)],
         "operators alone": [SessionSearch(f"path:{folder[-8:]}") for folder in folders[:calls]],
     }
+
+
+def _latency(home: Path, store: Path, calls: int) -> Json:
     told: Json = {}
     with closing(EmbeddedStore(store)) as ours:
-        for name, queries in kinds.items():
+        for name, queries in kinds(home, store, calls).items():
             routes: dict[str, int] = {}
 
             def ask(number: int, queries: list[SessionSearch] = queries, routes: dict[str, int] = routes) -> None:

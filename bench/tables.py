@@ -140,11 +140,15 @@ def _mcp(found: Json) -> Iterable[str]:
     yield _table(("what", "measured", "budget", ""), rows)
     yield "### Round trips\n"
     yield _latencies(found["latency"], STDIO)
-    wall = clients["wall_ms"]
-    yield (
-        f"{clients['clients']} clients at once, each with a server of its own: {clients['calls_per_s']} calls a second,"
-        f" {clients['server_cpu_ms_per_call']} ms CPU a call, p50 {wall['p50']} ms, p95 {wall['p95']} ms.\n"
-    )
+    beside = found["clients_beside_a_writer"]
+    for told, where in ((clients, ""), (beside, ", beside a writer of twenty documents four times a second")):
+        wall = told["wall_ms"]
+        yield (
+            f"{told['clients']} clients at once, each with a server of its own{where}: {told['calls_per_s']} calls a"
+            f" second, {told['server_cpu_ms_per_call']} ms CPU a call, p50 {wall['p50']} ms, p95 {wall['p95']} ms,"
+            f" {told['errors']} errors.\n"
+        )
+    yield f"Its text commits took p50 {beside['commit']['wall_ms']['p50']} ms.\n"
 
 
 def _latencies(found: Json, budgets: Mapping[str, float] | None = None) -> str:
