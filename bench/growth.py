@@ -19,10 +19,10 @@ from html import escape
 from math import floor, log, log10
 from pathlib import Path
 
-import search
 import session_search
 from measure import Json, Spread, conditions, report
 
+import search
 from outcrop.search.events import search_events
 from outcrop.search.sessions import search_sessions
 from outcrop.store.embedded.read import EmbeddedStore
