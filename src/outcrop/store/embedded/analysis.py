@@ -44,8 +44,9 @@ _MIXED = re.compile(rf"(?<![^\W_])[^\W_]*[{_DENSE}][^\W_]*")
 COMPOUND = re.compile(r"(?<![^\W_])[^\W_]+(?:[._\-]+[^\W_]+)+")
 """Names with separators inside: `get_user_id`, `beam.py`, `v1.2`, one segment of a path."""
 EMOJI = "[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
-LANGUAGE = r"(?<=(?<![^\W_])[A-Za-z])(?:\+\+|#)(?![\w+#])"
-"""What makes C++, C# and F# of a letter, which is all that the analyzer sees of them."""
+LANGUAGE = r"(?:#(?<=(?<![^\W_])[A-Za-z]#)|\+\+(?<=(?<![^\W_])[A-Za-z]\+\+))(?![\w+#])"
+"""What makes C++, C# and F# of a letter, which is all that the analyzer sees of them. The signs come first: a pattern
+that begins by looking behind is tried at every letter."""
 _EMOJI = re.compile(EMOJI)
 _LANGUAGE = re.compile(LANGUAGE)
 CAMEL = re.compile(r"(?<![^\W_])(?:[A-Z]*[a-z0-9]+[A-Z]|[A-Z]{2,}[a-z]{2,})[A-Za-z0-9]*")
