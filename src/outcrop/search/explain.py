@@ -60,7 +60,7 @@ _WITHIN = {"turn": "e.turn = ?", "session": "e.turn IN (SELECT id FROM turn WHER
 
 @dataclass(slots=True, frozen=True)
 class Explanation:
-    """What came of it. `reasons` are codes of `REASONS`; `document` is plain JSON with all of it."""
+    """What came of it. `reasons` are codes of `REASONS`; `document` is plain JSON with all of it, times in UTC ms."""
 
     found: bool
     reasons: tuple[str, ...]
@@ -133,7 +133,7 @@ class _Asked:
             "harness": tombstone.harness,
             "source": tombstone.source,
             "session": ids.write(Kind.SESSION, tombstone.uid),
-            "forgotten_at": timestamp(tombstone.at),
+            "forgotten_at": tombstone.at,
         }
         return self._told(False, ["forgotten"], told)
 

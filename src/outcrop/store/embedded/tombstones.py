@@ -87,5 +87,7 @@ def all_tombstones(db: sqlite3.Connection) -> list[Tombstone]:
 
 
 def _one(db: sqlite3.Connection, clause: str, value: bytes) -> Tombstone | None:
-    row = db.execute(f"SELECT {_TOMBSTONE} FROM tombstone WHERE {clause} ORDER BY at DESC, id DESC", (value,)).fetchone()
+    row = db.execute(
+        f"SELECT {_TOMBSTONE} FROM tombstone WHERE {clause} ORDER BY at DESC, id DESC", (value,)
+    ).fetchone()
     return Tombstone(*row) if row else None
