@@ -63,9 +63,9 @@ class Evidence:
             return None
         only = (Occur.Must, queries.silent(_of(event=event)))
         scores = [
-            float(hit[0]) * factor
-            for tier, factor in plan.builder.tiers(plan.parsed, self._searcher.doc_freq)
-            for hit in self._searcher.search(Query.boolean_query([only, (Occur.Must, tier)]), 1, count=False).hits
+            float(hit[0]) * tier.factor
+            for tier in plan.builder.tiers(plan.parsed, self._searcher.doc_freq)
+            for hit in self._searcher.search(Query.boolean_query([only, (Occur.Must, tier.query)]), 1, count=False).hits
         ]
         return rank.bounded(max(scores)) if scores else None
 

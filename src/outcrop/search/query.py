@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from tantivy import Occur, Query
+from tantivy import FieldType, Occur, Query
 
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import analysis
@@ -160,6 +161,18 @@ class Scope:
     """The sessions that the caller is held to; None: all."""
 
 
+class Tier(NamedTuple):
+    """Hits that are worth more: their scores count `factor` times.
+
+    `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
+    have there; None: nothing is known of that.
+    """
+
+    query: Query
+    factor: float
+    only: Query | None = None
+
+
 class Builder:
     """Engine queries of one scope."""
 
@@ -181,7 +194,7 @@ class Builder:
         scope = self.scope
         wanted: list[Query] = []
         if by_type:
-            wanted.append(Query.term_set_query(schema(), "type", [TYPE_CODE[kind] for kind in scope.types]))
+            wanted.append(_of_types(scope.types))
         if scope.admitted is not None:
             wanted.append(Query.term_set_query(schema(), "session", list(scope.admitted)))
         for name in ("session", "turn"):
@@ -242,28 +255,34 @@ class Builder:
         clauses += [(Occur.Must, self.matching(parsed, whole)), *self.context(parsed.units)]
         return Query.boolean_query(clauses)
 
-    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int]) -> list[tuple[Query, float]]:
-        """(hits, factor): the whole query as a phrase, its words near each other, all of its units, any.
+    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int]) -> list[Tier]:
+        """The strictest first: the whole query as a phrase, its words near each other, all of its units, any.
 
         `frequency` tells how many events of the index, not of the scope, hold a word in a field.
         """
         words = [unit.word for unit in parsed.units if unit.word]
         demanded = {token for tokens in parsed.phrases for token in tokens}
         if len(words) == len(parsed.units) and demanded.issuperset(words):
-            return [(self.hits(parsed), 1.0)]
-        tiers: list[tuple[Query, float]] = []
+            return [Tier(self.hits(parsed), 1.0)]
+        tiers: list[Tier] = []
         if self.positions and 1 < len(parsed.sequence) <= LONGEST_SEQUENCE:
-            tiers.append((self.hits(parsed, [self._preferred(parsed.sequence, 0)]), PHRASE_FACTOR))
+            tiers.append(self._preferred(parsed, parsed.sequence, 0, PHRASE_FACTOR))
         if self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS:
             rarest = min(sum(frequency(field, word) for field in _POSITIONS) for word in words)
             if rarest <= NEAR_MOST:
-                tiers.append((self.hits(parsed, [self._preferred(words, NEAR_SLOP)]), NEAR_FACTOR))
+                tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
         if len(parsed.units) > 1:
-            tiers.append((self.hits(parsed, whole=True), ALL_FACTOR))
-        return [*tiers, (self.hits(parsed), 1.0)]
+            tiers.append(Tier(self.hits(parsed, whole=True), ALL_FACTOR))
+        return [*tiers, Tier(self.hits(parsed), 1.0)]
 
-    def _preferred(self, tokens: Sequence[str], slop: int) -> Query:
-        return any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
+    def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float) -> Tier:
+        """Hits in which the tokens stand in this order. Where they spell every unit, each of these holds every unit."""
+        held = set(tokens)
+        spelt = len(parsed.units) > 1 and all(
+            unit.word in held or (len(unit.parts) > 1 and held.issuperset(unit.parts)) for unit in parsed.units
+        )
+        order = any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
+        return Tier(self.hits(parsed, [order]), factor, order if spelt else None)
 
 
 def any_of(ways: Iterable[Query]) -> Query:
@@ -273,6 +292,16 @@ def any_of(ways: Iterable[Query]) -> Query:
 
 def every(ways: Iterable[Query]) -> Query:
     return Query.boolean_query([(Occur.Must, way) for way in ways])
+
+
+def _of_types(types: Sequence[EventType]) -> Query:
+    """Events of these types. Those of tools are most of a history: their list would be read whole, so the column tells
+    of each match instead; a column of few would be searched for the next one."""
+    codes = [TYPE_CODE[kind] for kind in types]
+    first, last = min(codes), max(codes)
+    if set(TOOL_TYPES).issubset(types) and len(set(codes)) == last - first + 1:
+        return Query.range_query(schema(), "type", FieldType.Integer, first, last)
+    return any_of(Query.term_query(schema(), "type", code) for code in codes)
 
 
 def silent(query: Query) -> Query:

@@ -12,11 +12,14 @@ from typing import Any, TypeVar
 
 from tantivy import DocAddress, Query, Searcher
 
+from outcrop.search.query import Tier
+
 ROUNDS = (64, 512, 4096, 32768)
 NOISE = 2e-6
 """The engine adds single-precision numbers in no fixed order: scores this close, relatively, are the same score."""
 _SATURATION = 8.0
 Item = TypeVar("Item")
+_Hits = list[tuple[Any, DocAddress]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,17 +43,13 @@ class Round:
     hit: tuple[bool, ...]
 
 
-def rounds(
-    searcher: Searcher, tiers: Sequence[tuple[Query, float]], want: int, check: Callable[[], None]
-) -> Iterator[Round]:
+def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable[[], None]) -> Iterator[Round]:
     """Ever longer exact beginnings of the ranking; the last one is complete, or all that is worth looking at."""
     for most in (size for size in ROUNDS if size >= 2 * want or size == ROUNDS[-1]):
         best: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         bound = 0.0
         hit: list[bool] = []
-        for query, factor in tiers:
-            check()
-            hits = searcher.search(query, most, count=False).hits
+        for factor, hits in _looked(searcher, tiers, most, check):
             hit.append(bool(hits))
             for score, address in hits:
                 key = (address.segment_ord, address.doc)
@@ -69,6 +68,31 @@ def rounds(
         yield Round(_ordered(searcher, exact), bound == 0.0, tuple(hit))
         if final:
             return
+
+
+def _looked(
+    searcher: Searcher, tiers: Sequence[Tier], most: int, check: Callable[[], None]
+) -> list[tuple[float, _Hits]]:
+    """The factor and the best hits of each tier. Most queries stand nowhere as they were typed: where few events hold
+    every unit, the stricter tiers are found among these, at a fraction of the price of scoring them anew."""
+
+    def look(query: Query) -> _Hits:
+        check()
+        return searcher.search(query, most, count=False).hits
+
+    last = [look(tier.query) for tier in tiers[-2:]]
+    every, known = last[0], len(last) > 1 and len(last[0]) < most
+    scores = {(address.segment_ord, address.doc): score for score, address in every} if known else {}
+    strict: list[_Hits] = []
+    for tier in tiers[:-2]:
+        if known and tier.only is not None:
+            hits = look(tier.only) if every else []
+            if len(hits) < most:  # it is asked of the whole index
+                keys = ((address, (address.segment_ord, address.doc)) for _, address in hits)
+                strict.append([(scores[key], address) for address, key in keys if key in scores])
+                continue
+        strict.append(look(tier.query))
+    return [(tier.factor, hits) for tier, hits in zip(tiers, [*strict, *last], strict=True)]
 
 
 def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:

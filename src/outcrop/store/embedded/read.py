@@ -270,6 +270,7 @@ class EmbeddedSnapshot:
             row[0]: (row[1], row[2])
             for row in self._many("SELECT id, block, slot FROM event WHERE id IN ({})", [event.id for event in events])
         }
+        self._blocks.load(places[event.id][0] for event in events)
         return [rows.content(self._blocks.block(places[event.id][0])[places[event.id][1]]) for event in events]
 
     # Neighbours
