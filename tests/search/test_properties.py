@@ -104,7 +104,7 @@ def test_a_page_of_50_begins_the_slow_ranking(
     assert view is not None
     scores: dict[int, float] = {}
     builder = Builder(Scope(types, harness=harness))
-    for query, factor in builder.tiers(queries.parse(text), view.searcher.doc_freq):
+    for query, factor, _ in builder.tiers(queries.parse(text), view.searcher.doc_freq):
         for score, address in view.searcher.search(query, 100_000).hits:
             id = int(view.searcher.fast_field_values("id", [address])[0] or 0)
             scores[id] = max(scores.get(id, 0.0), score * factor)

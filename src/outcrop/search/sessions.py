@@ -42,7 +42,7 @@ _NEWEST_PAGE = 64
 _NEWEST_MOST = 4096
 _NEWEST_TRIED = 192
 """Newest sessions that are asked at once for words that many messages hold: these fill most pages."""
-_OFTEN = 16
+_OFTEN = 4
 """Messages for each session that hold a word of which that is expected."""
 _WALK_PAGE = 256
 _WALK_PAGES = 20
