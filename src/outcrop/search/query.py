@@ -267,10 +267,9 @@ class Builder:
         tiers: list[Tier] = []
         if self.positions and 1 < len(parsed.sequence) <= LONGEST_SEQUENCE:
             tiers.append(self._preferred(parsed, parsed.sequence, 0, PHRASE_FACTOR))
-        if self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS:
-            rarest = min(sum(frequency(field, word) for field in _POSITIONS) for word in words)
-            if rarest <= NEAR_MOST:
-                tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
+        near = self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS
+        if near and any(sum(frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
+            tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
         if len(parsed.units) > 1:
             tiers.append(Tier(self.hits(parsed, whole=True), ALL_FACTOR))
         return [*tiers, Tier(self.hits(parsed), 1.0)]
@@ -282,7 +281,8 @@ class Builder:
             unit.word in held or (len(unit.parts) > 1 and held.issuperset(unit.parts)) for unit in parsed.units
         )
         order = any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
-        return Tier(self.hits(parsed, [order]), factor, order if spelt else None)
+        # As a condition the engine takes slop wider than where it counts for the score: both must ask the same way.
+        return Tier(self.hits(parsed, [order]), factor, silent(order) if spelt else None)
 
 
 def any_of(ways: Iterable[Query]) -> Query:

@@ -104,11 +104,16 @@ def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
 def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[Candidate]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
-    rows = list(zip((score for score, _ in found), *columns, strict=True))
+    rows = list(zip((float(score) for score, _ in found), *columns, strict=True))
     ordered: list[Candidate] = []
-    for equal in _runs(rows, lambda row: float(row[0])):
-        for _, time, _, id, rev, copy, origin in sorted(equal, key=lambda row: (-row[1], row[2], row[3])):
-            ordered.append(Candidate(int(id), equal[0][0], int(time), int(rev), bool(copy), int(origin)))
+    for equal in _runs(rows, lambda row: row[0]):
+        score = equal[0][0]
+        if len(equal) > 1:
+            equal.sort(key=lambda row: (-row[1], row[2], row[3]))
+        ordered += (
+            Candidate(int(id), score, int(time), int(rev), bool(copy), int(origin))
+            for _, time, _, id, rev, copy, origin in equal
+        )
     return ordered
 
 
