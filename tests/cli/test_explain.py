@@ -240,6 +240,29 @@ def test_what_the_agent_deleted_or_replaced(world: World) -> None:
     assert codes(explain(world, prompt, "lighthouse")) == ["found", "deleted_by_harness", "superseded"]
 
 
+def test_what_was_forgotten(world: World) -> None:
+    session, prompt = world.id("K"), event(world, "K", "user_input")
+    turn = world.turns("K")[0]["id"]
+    assert codes(explain(world, prompt, "lighthouse")) == ["found"]
+    assert world.run("forget", "--session", session, "--yes", "--json").code == 0
+    [listed] = world.run("forget", "--list", "--json").json["forgotten"]
+    for id in (session, prompt):
+        told = explain(world, id, "lighthouse")
+        assert codes(told) == ["forgotten"]
+        assert {key: told[key] for key in told if key not in ("query", "reasons")} == {
+            "found": False, "kind": id.partition(":")[0], "id": id, "session": session, "harness": "claude-code",
+            "source": "claude", "forgotten_at": listed["forgotten_at"],
+        }  # fmt: skip
+        shown = world.run("explain", id, "lighthouse").out
+        assert f"outcrop forget --undo {session}" in shown
+        assert "forgotten on " in shown
+    assert world.run("explain", turn, "lighthouse").err == "outcrop: error: turn not found\n"
+    assert world.run("forget", "--undo", session).code == 0
+    assert world.run("explain", session, "lighthouse").err == "outcrop: error: session not found\n"
+    world.index()
+    assert codes(explain(world, prompt, "lighthouse")) == ["found"]
+
+
 @pytest.mark.slow
 def test_reasons_below_the_deepest_hits(small_world: World) -> None:
     crowd = Claude("crowd", small_world.places().plain)

@@ -241,7 +241,7 @@ class Told:
         self.calls: list[str] = []
         self.error: Exception | None = None
 
-    def search(self, request: Request) -> Response:
+    def search(self, request: Request, cancelled: object = None) -> Response:
         self.calls.append("search")
         return self.answer
 

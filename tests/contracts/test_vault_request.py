@@ -50,7 +50,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
 class Deaf:
     """A service that must not be asked."""
 
-    def search(self, request: Request) -> Response:
+    def search(self, request: Request, cancelled: object = None) -> Response:
         raise AssertionError("the request was not refused")
 
     def status(self) -> Status:

@@ -9,6 +9,7 @@ from typing import Any
 from outcrop.cli import context, output
 from outcrop.contracts.mcp_v1 import search_sessions
 from outcrop.contracts.mcp_v1.arguments import typed_id
+from outcrop.contracts.moments import timestamp
 from outcrop.errors import EXIT_NOTHING, EXIT_OK
 
 
@@ -43,10 +44,13 @@ def run(args: Namespace) -> int:
         told = explain(surroundings.store, target, query)
     finally:
         surroundings.store.close()
+    document = told.document
+    if "forgotten_at" in document:
+        document = {**document, "forgotten_at": timestamp(document["forgotten_at"])}
     if args.json:
-        output.json_line(told.document)
+        output.json_line(document)
     else:
-        _show(told.document)
+        _show(document)
     return EXIT_OK if told.found else EXIT_NOTHING
 
 
@@ -62,7 +66,10 @@ def _show(told: dict[str, Any]) -> None:
             print(f"  also: {reason['text']}")
     for warning in told["query"]["warnings"]:
         print(f"  query: {output.clean(warning)}")
-    if told["kind"] != "event":
+    if "forgotten_at" in told:
+        print(f"  forgotten on {output.moment(told['forgotten_at'])}, {told['source']}")
+        print(f"  {ink.dim('outcrop forget --undo ' + told['session'])}")
+    elif told["kind"] != "event":
         counts = ", ".join(
             f"{entry['stored']:,} {kind}" + (f" ({entry['waiting']:,} waiting)" if entry["waiting"] else "")
             for kind, entry in told["events"].items()
@@ -75,7 +82,7 @@ def _show(told: dict[str, Any]) -> None:
     for word in about.get("words", ()):
         where = ", ".join(word["fields"]) or "not there"
         print(f"  {output.clean(word['word'])}: {where} (in {word['events_with_it']:,} events of the history)")
-    if about["kind"] == "event":
+    if "index" in about:
         _show_event(about, ink)
 
 

@@ -19,11 +19,13 @@ from outcrop.search.indexed import DEEPEST, Evidence
 from outcrop.search.texts import searched_text
 from outcrop.search.views import TextStore, looked_at
 from outcrop.store import Snapshot, Store
-from outcrop.store.embedded import rows
+from outcrop.store.embedded import rows, tombstones
 from outcrop.store.embedded.text_fields import TOOL_HEAD
+from outcrop.store.embedded.tombstones import Tombstone
 
 REASONS = {
     "found": "the query finds it",
+    "forgotten": "its session was forgotten: `outcrop forget --undo` lets it be read again where its file is left",
     "below_the_limit": "it is a hit, further down than the hits that were asked for",
     "too_deep": f"it matches, below the first {DEEPEST:,} hits",
     "type_not_searched": "events of its type were not asked for",
@@ -58,7 +60,7 @@ _WITHIN = {"turn": "e.turn = ?", "session": "e.turn IN (SELECT id FROM turn WHER
 
 @dataclass(slots=True, frozen=True)
 class Explanation:
-    """What came of it. `reasons` are codes of `REASONS`; `document` is plain JSON with all of it."""
+    """What came of it. `reasons` are codes of `REASONS`; `document` is plain JSON with all of it, times in UTC ms."""
 
     found: bool
     reasons: tuple[str, ...]
@@ -68,7 +70,8 @@ class Explanation:
 def explain(store: Store, target: ids.Id, query: EventQuery) -> Explanation:
     """Ask about one event, or about all of a turn or session; the hits are those of the whole history.
 
-    Raises NotFound for an id that is not stored, and what a search raises, but for a missing text index.
+    Of a forgotten session and its events nothing is told but what its tombstone holds. Raises NotFound for other ids
+    that are not stored, and what a search raises, but for a missing text index.
     """
 
     def without(snapshot: Snapshot) -> Explanation:
@@ -111,7 +114,28 @@ class _Asked:
             session = self._snapshot.session(uid)
             if session is not None:
                 return self._group("session", session.id, session.uid, session)
+        if uid is not None and (tombstone := self._tombstone(target.kind, uid)) is not None:
+            return self._forgotten(target, tombstone)
         raise NotFound(str(target.kind), target.text)
+
+    # What is not there any more
+
+    def _tombstone(self, kind: Kind, uid: bytes) -> Tombstone | None:
+        """The tombstone that tells of an id. None names its turns."""
+        if kind is Kind.SESSION:
+            return tombstones.of_session(self._db, uid)
+        return tombstones.of_event(self._db, uid) if kind is Kind.EVENT else None
+
+    def _forgotten(self, target: ids.Id, tombstone: Tombstone) -> Explanation:
+        told = {
+            "kind": str(target.kind),
+            "id": target.text,
+            "harness": tombstone.harness,
+            "source": tombstone.source,
+            "session": ids.write(Kind.SESSION, tombstone.uid),
+            "forgotten_at": tombstone.at,
+        }
+        return self._told(False, ["forgotten"], told)
 
     # One event
 

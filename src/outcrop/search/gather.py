@@ -37,13 +37,15 @@ class Row(NamedTuple):
 class Gathered(NamedTuple):
     """The best message of each session, by session, best first. `complete`: there are no others.
 
-    `spare`: messages of further sessions that the engine told of as well, as (score, address). `estimate`: how many
-    sessions may match, judged by how the rows that were seen are spread over sessions.
+    `spare`: messages of further sessions that the engine told of as well, as (score, address). No message of other
+    sessions scores more than `bound`. `estimate`: how many sessions may match, judged by how the rows that were seen
+    are spread over sessions.
     """
 
     rows: dict[int, Row]
     complete: bool
     spare: dict[int, tuple[float, DocAddress]]
+    bound: float
     estimate: float
 
 
@@ -64,7 +66,7 @@ class Gatherer(NamedTuple):
         query = self._narrowed(query, "session", within)
         found: dict[int, Row] = {}
         seen: set[int] = set()
-        estimate = 0.0
+        bound = estimate = 0.0
         for most in (size for size in ROUNDS if size >= _ROWS_PER_SESSION * want or size == ROUNDS[-1]):
             self.check()
             answer = self.searcher.search(outside(query, "session", seen), most)
@@ -78,6 +80,7 @@ class Gatherer(NamedTuple):
                     best.setdefault(session, at)
             estimate = len(seen) + len(best) * _count(answer) / max(1, len(addresses))
             whole = len(addresses) < most
+            bound = 0.0 if whole else float(hits[-1][0])
             some = iter(best)
             while len(found) < want and (piece := list(islice(some, max(want - len(found), _LEAST)))):
                 seen.update(piece)
@@ -85,16 +88,20 @@ class Gatherer(NamedTuple):
                 found |= self._rows({one: (hits[best[one]][0], hits[best[one]][1]) for one in piece if one in admitted})
             if len(found) >= want or whole:
                 spare = {one: (hits[best[one]][0], hits[best[one]][1]) for one in some}
-                return Gathered(found, whole and not spare, spare, estimate)
-        return Gathered(found, False, {}, estimate)
+                return Gathered(found, whole and not spare, spare, bound, estimate)
+        return Gathered(found, False, {}, bound, estimate)
 
     def some_rows(
         self, query: Query, sessions: Collection[int], spare: Mapping[int, tuple[float, DocAddress]]
     ) -> dict[int, Row]:
         """The best message of each of these sessions that has one; `spare`: what is known of them already."""
-        known = self._rows({session: spare[session] for session in sessions if session in spare})
+        known = self.known_rows(sessions, spare)
         unknown = [session for session in sessions if session not in known]
         return known | self.rows(query, len(unknown), unknown).rows if unknown else known
+
+    def known_rows(self, sessions: Iterable[int], spare: Mapping[int, tuple[float, DocAddress]]) -> dict[int, Row]:
+        """Those of the messages that `spare` tells of."""
+        return self._rows({session: spare[session] for session in sessions if session in spare})
 
     def _rows(self, chosen: Mapping[int, tuple[float, DocAddress]]) -> dict[int, Row]:
         addresses = [address for _, address in chosen.values()]
@@ -106,6 +113,7 @@ class Gatherer(NamedTuple):
 
     def best_of(self, query: Query, session: int, most: int) -> list[Row]:
         """The best messages of one session, in order."""
+        self.check()
         hits = self.searcher.search(inside(query, "session", [session]), most, count=False).hits
         addresses = [address for _, address in hits]
         columns = [self._column(name, addresses) for name in ("id", "rev", "type")]
@@ -125,6 +133,7 @@ class Gatherer(NamedTuple):
 
     def some_wholes(self, query: Query, sessions: Collection[int]) -> dict[int, float]:
         """The scores of these sessions that match as a whole."""
+        self.check()
         return self._scores(self.searcher.search(inside(query, "whole", sessions), len(sessions), count=False).hits)
 
     def _scores(self, hits: Sequence[tuple[Any, DocAddress]]) -> dict[int, float]:

@@ -21,13 +21,17 @@ _MOST_LOOSE = 6
 
 
 class Rung(NamedTuple):
-    """What messages and whole sessions must match. `beside`: tool text in which the terms must stand side by side."""
+    """What messages and whole sessions must match. `beside`: tool text in which the terms must stand side by side.
+
+    `loose`: a session that is found as a whole is told by the same messages as all others.
+    """
 
     route: Route
     plan: Plan
     rows: Query
     wholes: Query | None = None
     beside: Query | None = None
+    loose: bool = False
 
 
 def rungs(columns: Columns, speller: Speller, asked: Plan) -> Iterator[Rung]:
@@ -54,4 +58,4 @@ def _strict(columns: Columns, asked: Plan, phrase: Route, every: Route) -> Itera
 
 
 def _loosely(columns: Columns, route: Route, asked: Plan, stems: bool) -> Rung:
-    return Rung(route, asked, columns.either(asked, stems), columns.whole_either(asked))
+    return Rung(route, asked, columns.either(asked, stems), columns.whole_either(asked), loose=stems)

@@ -7,7 +7,7 @@ nothing. Matches are places in the text, so that brackets and odd signs that sta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from outcrop.search.snippet import fold
 from outcrop.store.embedded import analysis
@@ -40,6 +40,7 @@ class Looked:
         self.words, self.stems, self.pieces = tuple(map(fold, words)), stems, tuple(map(fold, pieces))
         self.phrase = phrase
         self._patterns: list[tuple[re.Pattern[str], bool]] = []
+        self._ways = self._sources()
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the text holds it, in order: words that stand alone before pieces of words."""
@@ -58,22 +59,25 @@ class Looked:
     def _has_stem(self, word: str) -> bool:
         return not self.stems.isdisjoint(analysis.stem().analyze(word))
 
-    def _compiled(self) -> list[tuple[re.Pattern[str], bool]]:
-        if not self._patterns:
-            if self.phrase and len(self.words) > 1:
-                self._add(r"[\W_]+".join(map(re.escape, self.words)), whole=True)
-            # A word's stem is its beginning but for a last "i" that was a "y".
-            beginnings = [stem.rstrip("i") for stem in self.stems if len(stem) > 2]
-            ways = [f"{_any(self.words)}(?![^\\W_])"] if self.words else []
-            ways += [f"{_any(beginnings)}[^\\W_]*"] if beginnings else []
-            if ways:
-                self._patterns.append((re.compile(rf"(?<![^\W_])(?:{'|'.join(ways)})"), bool(beginnings)))
-            if self.pieces:
-                self._patterns.append((re.compile(_any(self.pieces)), False))
-        return self._patterns
+    def _compiled(self) -> Iterator[tuple[re.Pattern[str], bool]]:
+        """The patterns, each made when those before it were not enough: making one costs as much as ten texts."""
+        yield from self._patterns
+        for source, stemmed in self._ways:
+            self._patterns.append((re.compile(source), stemmed))
+            yield self._patterns[-1]
 
-    def _add(self, pattern: str, whole: bool) -> None:
-        self._patterns.append((re.compile(rf"(?<![^\W_]){pattern}(?![^\W_])"), False))
+    def _sources(self) -> Iterator[tuple[str, bool]]:
+        if self.phrase and len(self.words) > 1:
+            phrase = r"[\W_]+".join(map(re.escape, self.words))
+            yield rf"(?<![^\W_]){phrase}(?![^\W_])", False
+        # A word's stem is its beginning but for a last "i" that was a "y".
+        beginnings = [stem.rstrip("i") for stem in self.stems if len(stem) > 2]
+        ways = [rf"{_any(self.words)}(?![^\W_])"] if self.words else []
+        ways += [rf"{_any(beginnings)}[^\W_]*"] if beginnings else []
+        if ways:
+            yield rf"(?<![^\W_])(?:{'|'.join(ways)})", bool(beginnings)
+        if self.pieces:
+            yield _any(self.pieces), False
 
 
 def _any(words: Iterable[str]) -> str:

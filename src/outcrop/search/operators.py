@@ -93,12 +93,13 @@ def label(cwd: str | None) -> str:
 
 def admits(asked: Asked, cwds: Iterable[str | None], transcript: str) -> bool:
     """Whether a session that ran in one of these folders, recorded in `transcript`, satisfies every operator."""
-    return any(
-        all(value in fold(label(cwd)) for value in asked.repo)
-        and (not asked.path or _all_in(asked.path, fold(f"{cwd or ''} {transcript}")))
-        for cwd in (list(cwds) or [None])
-    )
+    for cwd in list(cwds) or [None]:
+        if asked.repo and not _all_in(asked.repo, fold(label(cwd))):
+            continue
+        if not asked.path or _all_in(asked.path, fold(f"{cwd or ''} {transcript}")):
+            return True
+    return False
 
 
 def _all_in(values: Iterable[str], text: str) -> bool:
-    return all(value in text for value in values)
+    return all(map(text.__contains__, values))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import NamedTuple
 
-from tantivy import Occur, Query
+from tantivy import FieldType, Occur, Query
 
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import analysis
@@ -178,11 +178,16 @@ class Scope:
 
 
 class Tier(NamedTuple):
-    """Hits of one closeness: each scores what the engine says, times `factor`, and `bonus`."""
+    """Hits of one closeness: each scores what the engine says, times `factor`, and `bonus`.
+
+    `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
+    have there; None: nothing is known of that.
+    """
 
     query: Query
     factor: float = 1.0
     bonus: float = 0.0
+    only: Query | None = None
 
     def score(self, engines: float) -> float:
         return engines * self.factor + self.bonus
@@ -209,7 +214,7 @@ class Builder:
         scope = self.scope
         wanted: list[Query] = []
         if by_type:
-            wanted.append(Query.term_set_query(schema(), "type", [TYPE_CODE[kind] for kind in scope.types]))
+            wanted.append(_of_types(scope.types))
         if scope.admitted is not None:
             wanted.append(Query.term_set_query(schema(), "session", list(scope.admitted)))
         for name in ("session", "turn"):
@@ -271,7 +276,7 @@ class Builder:
         return Query.boolean_query(clauses)
 
     def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int], documents: int) -> list[Tier]:
-        """The whole query as a phrase, its words near each other, all of its units, any.
+        """The strictest first: the whole query as a phrase, its words near each other, all of its units, any.
 
         `frequency` tells how many of the index's `documents`, not of the scope's, hold a word in a field.
         """
@@ -282,11 +287,10 @@ class Builder:
         tiers: list[Tier] = []
         bonus = ALL_BONUS * sum(rarity(self._holding(unit, frequency), documents) for unit in parsed.units)
         if self.positions and 1 < len(parsed.sequence) <= LONGEST_SEQUENCE:
-            tiers.append(Tier(self.hits(parsed, [self._preferred(parsed.sequence, 0)]), PHRASE_FACTOR, bonus))
-        if self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS:
-            rarest = min(sum(frequency(field, word) for field in _POSITIONS) for word in words)
-            if rarest <= NEAR_MOST:
-                tiers.append(Tier(self.hits(parsed, [self._preferred(words, NEAR_SLOP)]), NEAR_FACTOR, bonus))
+            tiers.append(self._preferred(parsed, parsed.sequence, 0, PHRASE_FACTOR, bonus))
+        near = self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS
+        if near and any(sum(frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
+            tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR, bonus))
         if len(parsed.units) > 1:
             tiers.append(Tier(self.hits(parsed, whole=True), ALL_FACTOR, bonus))
         return [*tiers, Tier(self.hits(parsed))]
@@ -296,8 +300,15 @@ class Builder:
         words = [unit.word] if unit.word else unit.parts or ([unit.name] if unit.name else [])
         return min((max(frequency(field, word) for field in (*self.words, *self.names)) for word in words), default=0)
 
-    def _preferred(self, tokens: Sequence[str], slop: int) -> Query:
-        return any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
+    def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float, bonus: float) -> Tier:
+        """Hits in which the tokens stand in this order. Where they spell every unit, each of these holds every unit."""
+        held = set(tokens)
+        spelt = len(parsed.units) > 1 and all(
+            unit.word in held or (len(unit.parts) > 1 and held.issuperset(unit.parts)) for unit in parsed.units
+        )
+        order = any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
+        # As a condition the engine takes slop wider than where it counts for the score: both must ask the same way.
+        return Tier(self.hits(parsed, [order]), factor, bonus, silent(order) if spelt else None)
 
 
 def rarity(holding: int, documents: int) -> float:
@@ -312,6 +323,16 @@ def any_of(ways: Iterable[Query]) -> Query:
 
 def every(ways: Iterable[Query]) -> Query:
     return Query.boolean_query([(Occur.Must, way) for way in ways])
+
+
+def _of_types(types: Sequence[EventType]) -> Query:
+    """Events of these types. Those of tools are most of a history: their list would be read whole, so the column tells
+    of each match instead; a column of few would be searched for the next one."""
+    codes = [TYPE_CODE[kind] for kind in types]
+    first, last = min(codes), max(codes)
+    if set(TOOL_TYPES).issubset(types) and len(set(codes)) == last - first + 1:
+        return Query.range_query(schema(), "type", FieldType.Integer, first, last)
+    return any_of(Query.term_query(schema(), "type", code) for code in codes)
 
 
 def silent(query: Query) -> Query:

@@ -19,6 +19,7 @@ NOISE = 2e-6
 """The engine adds single-precision numbers in no fixed order: scores this close, relatively, are the same score."""
 _SATURATION = 8.0
 Item = TypeVar("Item")
+_Hits = list[tuple[Any, DocAddress]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -48,9 +49,7 @@ def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable
         best: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         bound = 0.0
         hit: list[bool] = []
-        for tier in tiers:
-            check()
-            hits = searcher.search(tier.query, most, count=False).hits
+        for tier, hits in _looked(searcher, tiers, most, check):
             hit.append(bool(hits))
             for score, address in hits:
                 key = (address.segment_ord, address.doc)
@@ -72,6 +71,31 @@ def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable
             return
 
 
+def _looked(
+    searcher: Searcher, tiers: Sequence[Tier], most: int, check: Callable[[], None]
+) -> list[tuple[Tier, _Hits]]:
+    """Each tier and its best hits. Most queries stand nowhere as they were typed: where few events hold
+    every unit, the stricter tiers are found among these, at a fraction of the price of scoring them anew."""
+
+    def look(query: Query) -> _Hits:
+        check()
+        return searcher.search(query, most, count=False).hits
+
+    last = [look(tier.query) for tier in tiers[-2:]]
+    every, known = last[0], len(last) > 1 and len(last[0]) < most
+    scores = {(address.segment_ord, address.doc): score for score, address in every} if known else {}
+    strict: list[_Hits] = []
+    for tier in tiers[:-2]:
+        if known and tier.only is not None:
+            hits = look(tier.only) if every else []
+            if len(hits) < most:  # it is asked of the whole index
+                keys = ((address, (address.segment_ord, address.doc)) for _, address in hits)
+                strict.append([(scores[key], address) for address, key in keys if key in scores])
+                continue
+        strict.append(look(tier.query))
+    return list(zip(tiers, [*strict, *last], strict=True))
+
+
 def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
     """Up to `most` documents that match, in order."""
     hits = searcher.search(query, most, count=False).hits
@@ -81,11 +105,16 @@ def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
 def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[Candidate]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
-    rows = list(zip((score for score, _ in found), *columns, strict=True))
+    rows = list(zip((float(score) for score, _ in found), *columns, strict=True))
     ordered: list[Candidate] = []
-    for equal in _runs(rows, lambda row: float(row[0])):
-        for _, time, _, id, rev, copy, origin in sorted(equal, key=lambda row: (-row[1], row[2], row[3])):
-            ordered.append(Candidate(int(id), equal[0][0], int(time), int(rev), bool(copy), int(origin)))
+    for equal in _runs(rows, lambda row: row[0]):
+        score = equal[0][0]
+        if len(equal) > 1:
+            equal.sort(key=lambda row: (-row[1], row[2], row[3]))
+        ordered += (
+            Candidate(int(id), score, int(time), int(rev), bool(copy), int(origin))
+            for _, time, _, id, rev, copy, origin in equal
+        )
     return ordered
 
 

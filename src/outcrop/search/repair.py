@@ -6,7 +6,6 @@ not hide the typing error.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -42,7 +41,7 @@ def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> Repaired:
             word = unit.word
             better = None
             if word is not None and _repairable(word):
-                better = _nearest(word, _vocabulary(searcher, builder, word))
+                better = _nearest(word, _vocabulary(searcher, builder, word, _allowed(word)))
             if better is not None:
                 units.append(word_unit(better))
                 changes.append((unit.typed, better))
@@ -74,13 +73,21 @@ def _repairable(word: str) -> bool:
     return SHORTEST <= len(word) <= LONGEST and word.isalpha() and word.isascii()
 
 
-def _vocabulary(searcher: Searcher, builder: Builder, word: str) -> Counter[str]:
-    """Words of the scope that begin alike, with the number of events that hold them."""
+def _allowed(word: str) -> int:
+    return 2 if len(word) >= TWO_ERRORS else 1
+
+
+def _vocabulary(searcher: Searcher, builder: Builder, word: str, allowed: int) -> dict[str, int]:
+    """Words of the scope that begin alike and may be near, with the number of events that hold them."""
     scope = Query.boolean_query(builder.filters) if builder.filters else None
-    found: Counter[str] = Counter()
+    found: dict[str, int] = {}
+    letters = set(word)
     for prefix in _beginnings(word):
         for field in builder.words:
-            found.update(dict(_terms(searcher, field, prefix, scope)))
+            for other, n in _terms(searcher, field, prefix, scope):
+                # One error makes two letters at most that only one of the words has.
+                if abs(len(other) - len(word)) <= allowed and len(letters.symmetric_difference(other)) <= 2 * allowed:
+                    found[other] = found.get(other, 0) + n
     return found
 
 
@@ -97,11 +104,11 @@ def _beginnings(word: str) -> Iterator[str]:
     yield word[1:3]
 
 
-def _nearest(word: str, vocabulary: Counter[str]) -> str | None:
-    allowed = 2 if len(word) >= TWO_ERRORS else 1
+def _nearest(word: str, vocabulary: dict[str, int]) -> str | None:
+    allowed = _allowed(word)
     best: tuple[int, int, str] | None = None
     for other, n in vocabulary.items():
-        if other == word or abs(len(other) - len(word)) > allowed or not other.isalpha() or len(other) < SHORTEST - 1:
+        if other == word or not other.isalpha() or len(other) < SHORTEST - 1:
             continue
         errors = distance(word, other, allowed)
         if errors <= allowed and (best is None or (errors, -n, other) < best):

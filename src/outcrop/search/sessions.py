@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from math import log
@@ -39,6 +40,10 @@ FIRST_SESSIONS = 64
 LENGTH_PRIOR = 0.02
 _NEWEST_PAGE = 64
 _NEWEST_MOST = 4096
+_NEWEST_TRIED = 192
+"""Newest sessions that are asked at once for words that many messages hold: these fill most pages."""
+_OFTEN = 4
+"""Messages for each session that hold a word of which that is expected."""
 _WALK_PAGE = 256
 _WALK_PAGES = 20
 """Times the sessions of a rung that are looked at for operators alone."""
@@ -67,11 +72,16 @@ def _nothing(query: SessionSearch) -> SessionPage | Refused:
 
 
 class _Found(NamedTuple):
-    """A session that a rung keeps. `row` None: its title matches, no message of it."""
+    """A session that a rung keeps. `row` None: its title matches, no message of it. `whole` is its score as a whole.
+
+    `open`: its message was not looked for yet, and `score` is the most that it can come to.
+    """
 
     card: Card
     score: float
     row: Row | None
+    whole: float
+    open: bool = False
 
 
 class _Kept(NamedTuple):
@@ -174,16 +184,12 @@ class _Search:
         wanted = list(sessions)
         new = [session for session in wanted if session not in self._cards]
         if new:
-            known: dict[int, Card] = cards.cards(self._db, new)
-            if self._asked.narrows:
-                ids = list(known)
-                cwds = cards.directories_of(self._db, ids)
-                transcripts = cards.transcripts(self._db, ids) if self._asked.path else {}
-                known = {
-                    id: card
-                    for id, card in known.items()
-                    if operators.admits(self._asked, cwds.get(id, ()), transcripts.get(id, ""))
-                }
+            fitting = new
+            if self._asked.narrows:  # before what is dearer to read
+                cwds = cards.directories_of(self._db, new)
+                transcripts = cards.transcripts(self._db, new) if self._asked.path else {}
+                fitting = [id for id in new if operators.admits(self._asked, cwds.get(id, ()), transcripts.get(id, ""))]
+            known: dict[int, Card] = cards.cards(self._db, fitting)
             self._cards.update((session, known.get(session)) for session in new)
         return {session for session in wanted if self._cards[session] is not None}
 
@@ -194,6 +200,10 @@ class _Search:
         rung = None
         speller = Speller(self._view.searcher, self._columns, self._check)
         for rung in rungs(self._columns, speller, self._plan):
+            if self._query.sort == NEWEST and self._often(rung):
+                found = self._newest(gatherer, rung, end, _NEWEST_TRIED)
+                if len(found) > end:
+                    return rung, found
             kept = self._keep(gatherer, rung, FIRST_SESSIONS)
             if not kept.found:
                 continue
@@ -201,12 +211,30 @@ class _Search:
                 return rung, self._ordered(kept.found)
             if self._query.sort == NEWEST:
                 return rung, self._newest(gatherer, rung, end)
-            first = self._ordered(kept.found)
+            first = self._told_apart(gatherer, rung, kept.found, end)
             if len(first) > end:
                 return rung, first
+            first = self._told_apart(gatherer, rung, kept.found, len(kept.found))
             return rung, [*first, *self._others(first, self._keep(gatherer, rung, MOST_SESSIONS).found)]
         assert rung is not None, "there always is an `or`"
         return (rung if rung.route is not Route.LOOSE else rung._replace(route=Route.OR, plan=self._plan)), []
+
+    def _told_apart(self, gatherer: Gatherer, rung: Rung, found: list[_Found], end: int) -> list[_Found]:
+        """All in order, of which the first `end` are as they will be: messages of open sessions are looked for where
+        what they may score brings one so far. Of forks used last at the same time the better one counts, too."""
+        times = Counter(item.card.updated for item in found)
+        wanted = {item.card.id for item in found if item.open and times[item.card.updated] > 1}
+        while True:
+            if wanted:
+                rows = gatherer.some_rows(rung.rows, wanted, {})
+                found = [
+                    self._found(item.card.id, rows.get(item.card.id), item.whole) if item.card.id in wanted else item
+                    for item in found
+                ]
+            ordered = self._ordered(found)
+            wanted = {item.card.id for item in ordered[:end] if item.open}
+            if not wanted:
+                return ordered
 
     def _others(self, first: list[_Found], every: list[_Found]) -> list[_Found]:
         """What follows the first sessions; no page depends on how long the one before it was."""
@@ -216,7 +244,10 @@ class _Search:
     # One rung
 
     def _keep(self, gatherer: Gatherer, rung: Rung, most: int) -> _Kept:
-        """The best sessions that match: `most` by their best messages, and as many as wholes."""
+        """The best sessions that match: `most` by their best messages, and as many as wholes.
+
+        Of the first ones, those that are found as wholes alone may be left open.
+        """
         gathered = gatherer.rows(rung.rows, most)
         rows = gathered.rows
         scores: dict[int, float] = {}
@@ -227,30 +258,57 @@ class _Search:
         wholes = gatherer.admitted(islice(scores, most))
         if rung.wholes is not None and not every and (missing := rows.keys() - scores.keys()):
             scores |= gatherer.some_wholes(rung.wholes, missing)
-        if untold := wholes - rows.keys():  # their words stand in several messages, or in the title
-            spare = gathered.spare if rung.route.endswith(Route.OR) else {}
-            rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, spare)
+        untold = wholes - rows.keys()
+        if untold:  # their words stand in several messages, or in the title
+            if rung.loose:
+                rows |= gatherer.known_rows(untold, gathered.spare)
+            else:
+                spare = gathered.spare if rung.route.endswith(Route.OR) else {}
+                rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, spare)
+        left = untold - rows.keys() if rung.loose and gathered.bound else set()  # otherwise there is nothing of them
+        if left and most > FIRST_SESSIONS:
+            rows |= gatherer.some_rows(rung.rows, left, {})
+            left = set()
         complete = gathered.complete and every and len(scores) <= most
         self._capped = self._capped or (not complete and gathered.estimate > MOST_SESSIONS)
-        found = [self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows.keys() | wholes]
+        found = [
+            self._found(
+                session, rows.get(session), scores.get(session, 0.0), gathered.bound if session in left else 0.0
+            )
+            for session in rows.keys() | wholes
+        ]
         if len(found) > MOST_SESSIONS:
             self._capped = True
             found = self._best_first(found)[:MOST_SESSIONS]
         return _Kept(found, complete)
 
-    def _newest(self, gatherer: Gatherer, rung: Rung, end: int) -> list[_Found]:
-        """The newest sessions that match, in order, `end` and one at least, if so many do."""
+    def _often(self, rung: Rung) -> bool:
+        """Whether so many messages hold a word that most sessions are expected to."""
+        if not rung.loose:
+            return False
+        searcher = self._view.searcher
+        words = rung.plan.alternatives
+        most = max((sum(searcher.doc_freq(field, word) for field in self._columns.words) for word in words), default=0)
+        return most >= _OFTEN * cards.count(self._db)
+
+    def _newest(self, gatherer: Gatherer, rung: Rung, end: int, tried: int | None = None) -> list[_Found]:
+        """The newest sessions that match, in order, `end` and one at least, if so many do; of the first `tried`."""
         found: list[_Found] = []
-        ids = cards.newest(self._db)
+        ordered: list[_Found] = []
+        seen = 0
+        ids = islice(cards.newest(self._db), tried)
         size = _NEWEST_PAGE
         while piece := list(islice(ids, size)):
+            seen += len(piece)
             size = min(2 * size, _NEWEST_MOST)  # what matches may be old
             some = gatherer.admitted(piece)
             if some:
-                rows = gatherer.rows(rung.rows, len(some), some).rows
+                gathered = gatherer.rows(rung.rows, len(some), some)
+                rows = gathered.rows
                 self._side_by_side(gatherer, rung, rows, some)
                 scores = {} if rung.wholes is None else gatherer.some_wholes(rung.wholes, some)
-                if untold := scores.keys() - rows.keys():
+                untold = scores.keys() - rows.keys()
+                if untold and not (rung.loose and gathered.complete):
                     rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, {})
                 found += [
                     self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows | scores
@@ -258,8 +316,10 @@ class _Search:
             ordered = self._ordered(found)
             if len(ordered) > end or len(found) >= MOST_SESSIONS:
                 break
+        if tried is not None and len(ordered) > end:  # no ranking tells how many there are
+            self._capped = self._capped or len(found) * cards.count(self._db) > MOST_SESSIONS * seen
         self._capped = self._capped or len(found) > MOST_SESSIONS
-        return self._ordered(found)[:MOST_SESSIONS]
+        return ordered[:MOST_SESSIONS]
 
     def _side_by_side(
         self, gatherer: Gatherer, rung: Rung, rows: dict[int, Row], within: Collection[int] | None = None
@@ -273,9 +333,10 @@ class _Search:
             if row.session not in rows or rows[row.session].score < row.score:
                 rows[row.session] = row
 
-    def _found(self, session: int, row: Row | None, whole: float) -> _Found:
+    def _found(self, session: int, row: Row | None, whole: float, bound: float = 0.0) -> _Found:
+        """`bound`: the most that the message scores which is still to be looked for; 0 where none is."""
         card = self._card(session)
-        return _Found(card, (row.score if row else 0.0) + whole - _prior(card), row)
+        return _Found(card, (row.score if row else bound) + whole - _prior(card), row, whole, bound > 0.0)
 
     def _card(self, session: int) -> Card:
         card = self._cards[session]

@@ -5,9 +5,11 @@ Matches are looked for in a folded copy of the same length, so that places in it
 
 from __future__ import annotations
 
+import heapq
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 LENGTH = 320
 _BEFORE = 60
@@ -67,20 +69,33 @@ def _between_words(text: str, begin: int, match: int) -> int:
     return begin
 
 
+def _matches(folded: str, words: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+    """(start, end, word) of the matches from the first on, none over another, the longest of those that begin together;
+    no word where it does not begin there. A pattern of all words would cost more to compile than a page of texts to
+    search."""
+    last = 0
+    for start, _, word in heapq.merge(*(_places(folded, word) for word in dict.fromkeys(words) if word in folded)):
+        if start >= last:
+            last = start + len(word)
+            yield start, last, word if start == 0 or not folded[start - 1].isalnum() else ""
+
+
+def _places(folded: str, word: str) -> Iterator[tuple[int, int, str]]:
+    at = folded.find(word) if word else -1
+    while at >= 0:
+        yield at, -len(word), word
+        at = folded.find(word, at + 1)
+
+
 def _window(folded: str, words: list[str], phrases: list[Sequence[str]]) -> tuple[int, int]:
     """The stretch of matches, no longer than a snippet, that holds the most different words; the first of equals."""
     for tokens in phrases:
+        if not all(token in folded for token in tokens):
+            continue
         found = re.search(r"[\W_]+".join(map(re.escape, tokens)), folded)
         if found and found.end() - found.start() <= LENGTH:
             return found.span()
-    matches: list[tuple[int, int, str]] = []
-    if words:
-        longest_first = sorted(set(words), key=len, reverse=True)
-        for found in re.finditer("|".join(map(re.escape, longest_first)), folded):
-            whole = found.start() == 0 or not folded[found.start() - 1].isalnum()
-            matches.append((found.start(), found.end(), found.group() if whole else ""))
-            if len(matches) >= _MOST_MATCHES:
-                break
+    matches = list(islice(_matches(folded, words), _MOST_MATCHES))
     if not matches:
         return 0, 0
     best = (-1.0, 0, 0)

@@ -39,7 +39,7 @@ class VaultMethods:
             return None
         if self.needed is not None:
             self.needed()
-        return VaultCall(self, message)
+        return VaultCall(self, message, call)
 
     def cancels(self, message: Message) -> Id | None:
         return cancelled_id(message)
@@ -47,10 +47,11 @@ class VaultMethods:
 
 @dataclass(slots=True)
 class VaultCall:
-    """A search or a question for the status (`jsonrpc.Work`)."""
+    """A search or a question for the status (`jsonrpc.Work`). A search ends soon after its client left or cancelled."""
 
     methods: VaultMethods
     message: Message
+    call: Call
     answered: dict[str, Any] | None = None
 
     def run(self) -> dict[str, Any]:
@@ -58,7 +59,8 @@ class VaultCall:
         try:
             if self.message.method == STATUS_METHOD:
                 return service.search_status(params, transport).wire()
-            return service.search_sessions(params, self.methods.agents, transport).wire()
+            agents = self.methods.agents
+            return service.search_sessions(params, agents, transport, self.call.cancelled).wire()
         except OutcropError as error:
             return self.refuse(error)
 

@@ -59,7 +59,7 @@ class LocalService:
         if self._enabled:
             self._reconcile()
 
-    def search(self, request: Request) -> Response:
+    def search(self, request: Request, cancelled: Callable[[], bool] | None = None) -> Response:
         if not self._enabled:
             return Unavailable(DISABLED)
         filters = request.filters
@@ -81,6 +81,7 @@ class LocalService:
                     filters.paths,
                     filters.since_ms,
                 ),
+                cancelled,
             )
         except TextIndexRebuilding:
             return Unavailable(NOT_READY)

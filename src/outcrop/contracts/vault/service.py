@@ -7,7 +7,8 @@ the contract; withhold what the transport may not carry.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from outcrop.contracts.vault.exposure import Transport, redact_response, redact_status
@@ -21,15 +22,22 @@ from outcrop.contracts.vault.response import (
     parse_response,
     parse_status,
 )
+from outcrop.errors import Cancelled
 
 DEADLINE_SECONDS = 5.0
 """How long `wait-until-current` waits ("Status, freshness, and availability")."""
+_LOOK_SECONDS = 0.05
+"""Between two looks at whether the client of a search that waits is still there."""
+
+Asked = Callable[[], bool]
+"""Whether a call was cancelled."""
 
 
 class SessionSearchService(Protocol):
     """What searches the sessions of one host."""
 
-    def search(self, request: Request) -> Response: ...
+    def search(self, request: Request, cancelled: Asked | None = None) -> Response:
+        """Raises Cancelled once `cancelled` says so."""
 
     def status(self) -> Status: ...
 
@@ -49,14 +57,19 @@ def session_search_service() -> SessionSearchService | None:
     return _registered[0] if _registered else None
 
 
-def search_sessions(params: Any, agents: Collection[str], transport: Transport) -> Response:
-    """`aiVault.searchSessions`. `agents`: the known tags. Raises InvalidRequest, and what the service raises."""
+def search_sessions(
+    params: Any, agents: Collection[str], transport: Transport, cancelled: Asked | None = None
+) -> Response:
+    """`aiVault.searchSessions`. `agents`: the known tags.
+
+    Raises InvalidRequest, Cancelled once `cancelled` says so, and what the service raises.
+    """
     request = parse_request(params, agents)
     service = session_search_service()
     if service is None:
         return Unavailable(NO_SERVICE)
-    late = request.freshness == WAIT and not _current(service)
-    response = parse_response(service.search(request).wire())
+    late = request.freshness == WAIT and not _current(service, cancelled)
+    response = parse_response(service.search(request, cancelled).wire())
     if isinstance(response, Results):
         cut = response.truncated._replace(freshness=response.truncated.freshness or late)
         response = response._replace(truncated=cut, debug=response.debug if request.debug else None)
@@ -71,7 +84,7 @@ def search_status(params: Any, transport: Transport) -> Status:
     return redact_status(status, transport)
 
 
-def _current(service: SessionSearchService) -> bool:
+def _current(service: SessionSearchService, cancelled: Asked | None) -> bool:
     """Whether reconciling ended before the deadline; if not it goes on. Its own error before then is raised."""
     errors: list[BaseException] = []
 
@@ -83,9 +96,14 @@ def _current(service: SessionSearchService) -> bool:
 
     worker = threading.Thread(target=reconcile, name="reconcile")
     worker.start()
-    worker.join(DEADLINE_SECONDS)
-    if worker.is_alive():
-        return False
+    until = time.monotonic() + DEADLINE_SECONDS
+    while worker.is_alive():
+        if cancelled is not None and cancelled():
+            raise Cancelled("the search was cancelled")
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        worker.join(left if cancelled is None else min(left, _LOOK_SECONDS))
     if errors:
         raise errors[0]
     return True

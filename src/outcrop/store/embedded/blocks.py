@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 from outcrop.store.embedded import rows
@@ -17,6 +18,14 @@ class Blocks:
         self._kept = kept
         self._blocks: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
 
+    def load(self, numbers: Iterable[int]) -> None:
+        """Have blocks ready that are about to be asked for: one statement reads as many as are kept."""
+        wanted = [number for number in dict.fromkeys(numbers) if number not in self._blocks][: self._kept]
+        if len(wanted) > 1:
+            marks = ",".join("?" * len(wanted))
+            for number, z in self._db.execute(f"SELECT id, z FROM block WHERE id IN ({marks})", wanted):
+                self._keep(number, rows.decode_block(z))
+
     def block(self, number: int) -> list[dict[str, Any]]:
         """The contents of a block, empty where there is none. Raises BackendFailure where it is damaged."""
         contents = self._blocks.get(number)
@@ -25,10 +34,13 @@ class Blocks:
             return contents
         row = self._db.execute("SELECT z FROM block WHERE id = ?", (number,)).fetchone()
         contents = rows.decode_block(row[0]) if row else []
+        self._keep(number, contents)
+        return contents
+
+    def _keep(self, number: int, contents: list[dict[str, Any]]) -> None:
         self._blocks[number] = contents
         if len(self._blocks) > self._kept:
             self._blocks.popitem(last=False)
-        return contents
 
     def content(self, number: int, slot: int) -> dict[str, Any]:
         """What stands at a place of a block, empty where nothing does."""

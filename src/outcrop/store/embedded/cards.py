@@ -89,10 +89,13 @@ def admitted(
     if since is not None:
         clauses.append("updated >= ?")
         values.append(since)
-    found = {row[0] for row in db.execute(f"SELECT id FROM session WHERE {' AND '.join(clauses)}", values)}
-    if cwds is not None:
-        found &= {row[0] for row in _many(db, "SELECT session FROM place WHERE cwd IN ({})", cwds)}
-    return found
+    sql = f"SELECT id FROM session WHERE {' AND '.join(clauses)}"
+    if cwds is None:
+        return {row[0] for row in db.execute(sql, values)}
+    ran = {row[0] for row in _many(db, "SELECT session FROM place WHERE cwd IN ({})", cwds)}
+    if len(ran) <= _AT_ONCE:
+        return {row[0] for row in db.execute(f"{sql} AND id IN ({','.join('?' * len(ran))})", [*values, *ran])}
+    return ran & {row[0] for row in db.execute(sql, values)}
 
 
 def count(db: sqlite3.Connection) -> int:
@@ -190,8 +193,10 @@ def transcripts(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, str]:
     return dict(_many(db, "SELECT s.id, f.path FROM session s JOIN file f ON f.id = s.file WHERE s.id IN ({})", ids))
 
 
-def _many(db: sqlite3.Connection, sql: str, values: Iterable[int] | Iterable[str]) -> Iterator[tuple]:  # type: ignore[type-arg]
+def _many(db: sqlite3.Connection, sql: str, values: Iterable[int] | Iterable[str]) -> list[tuple]:  # type: ignore[type-arg]
     wanted = list(values)
+    found: list[tuple] = []  # type: ignore[type-arg]
     for start in range(0, len(wanted), _AT_ONCE):
         piece = wanted[start : start + _AT_ONCE]
-        yield from db.execute(sql.format(",".join("?" * len(piece))), piece)
+        found += db.execute(sql.format(",".join("?" * len(piece))), piece)
+    return found

@@ -146,8 +146,9 @@ class EmbeddedSnapshot:
         return found.turn, found.session
 
     def events_at(self, ids: Sequence[int]) -> dict[int, EventRow]:
-        rows = self._many(f"SELECT {_EVENT} FROM event WHERE id IN ({{}})", ids)
-        return {row[0]: self._event(row) for row in rows if self._admits(row[2])}
+        found = list(self._many(f"SELECT {_EVENT} FROM event WHERE id IN ({{}})", ids))
+        self._learn({number for row in found for number in row[8:11] if number})
+        return {row[0]: self._event(row) for row in found if self._admits(row[2])}
 
     def found(self, ids: Sequence[int]) -> dict[int, Found]:
         events = list(self.events_at(ids).values())
@@ -270,6 +271,7 @@ class EmbeddedSnapshot:
             row[0]: (row[1], row[2])
             for row in self._many("SELECT id, block, slot FROM event WHERE id IN ({})", [event.id for event in events])
         }
+        self._blocks.load(places[event.id][0] for event in events)
         return [rows.content(self._blocks.block(places[event.id][0])[places[event.id][1]]) for event in events]
 
     # Neighbours
@@ -331,9 +333,10 @@ class EmbeddedSnapshot:
         return SessionRow(**named)
 
     def _turns(self, found: list[Sequence[Any]]) -> list[TurnRow]:
-        """Rows of _TURN as words, their events' uids fetched together."""
+        """Rows of _TURN as words, their events' uids and their tools' names fetched together."""
         wanted = {row[place] for row in found for place in (9, 10, 13) if row[place] is not None}
         uids: dict[int, bytes] = dict(self._many("SELECT id, uid FROM event WHERE id IN ({})", wanted))
+        self._learn({number for row in found for number in rows.numbers(row[16])})
         return [self._turn(row, uids) for row in found]
 
     def _turn(self, row: Sequence[Any], uids: dict[int, bytes]) -> TurnRow:
@@ -402,6 +405,11 @@ class EmbeddedSnapshot:
             rev=row[11],
             origin=row[12],
         )
+
+    def _learn(self, numbers: set[int]) -> None:
+        """Have names ready that are about to be asked for."""
+        if unknown := numbers.difference(self._names):
+            self._names.update(self._many("SELECT id, text FROM name WHERE id IN ({})", unknown))
 
     def _name(self, number: int) -> str:
         if number not in self._names:

@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+_TOMBSTONE = "id, uid, harness, source, native, at"
+
 
 @dataclass(slots=True, frozen=True)
 class Tombstone:
@@ -68,7 +70,24 @@ class Tombstones:
         self.learn()
 
 
+def of_session(db: sqlite3.Connection, uid: bytes) -> Tombstone | None:
+    """The one on a session, if it was forgotten."""
+    return _one(db, "uid = ?", uid)
+
+
+def of_event(db: sqlite3.Connection, uid: bytes) -> Tombstone | None:
+    """The one on the session that an erased event was of."""
+    return _one(db, "id IN (SELECT tombstone FROM tombstone_origin WHERE origin = ?)", uid)
+
+
 def all_tombstones(db: sqlite3.Connection) -> list[Tombstone]:
     """All of them, the newest first."""
-    rows = db.execute("SELECT id, uid, harness, source, native, at FROM tombstone ORDER BY at DESC, id DESC")
+    rows = db.execute(f"SELECT {_TOMBSTONE} FROM tombstone ORDER BY at DESC, id DESC")
     return [Tombstone(*row) for row in rows]
+
+
+def _one(db: sqlite3.Connection, clause: str, value: bytes) -> Tombstone | None:
+    row = db.execute(
+        f"SELECT {_TOMBSTONE} FROM tombstone WHERE {clause} ORDER BY at DESC, id DESC", (value,)
+    ).fetchone()
+    return Tombstone(*row) if row else None
