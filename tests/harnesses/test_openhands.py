@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
@@ -317,7 +317,6 @@ HEAD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(EVENT | VALUE, max_size=6), st.lists(HEAD | EVENT, max_size=4), st.lists(LINE, max_size=2))
 def test_wrong_shapes_are_no_errors(document: list[Any], rows: list[Any], lines: list[Any]) -> None:
     export = SourceFile("/x.json", "openhands", Form.DOCUMENT, "trajectory")
