@@ -228,4 +228,6 @@ def _id(uid: bytes, kind: str = "session") -> str:
 
 
 def _wire(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    from outcrop.contracts.moments import timestamp
+
+    return timestamp(milliseconds)
