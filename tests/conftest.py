@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from facts import CORPUS
+from homes import corpus_home
 from world import World
 
 # Machines are shared and busy: how long one example takes says nothing. Each run draws other examples, so many short
@@ -27,6 +29,15 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """All sessions, indexed once for all modules, asked through either door. Tests must not change it."""
     made = World(tmp_path_factory.mktemp("world"), door=request.param)
     made.write()
+    made.index()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The real sessions of Claude Code and Codex, indexed once. Tests must not change it."""
+    made = corpus_home(CORPUS, tmp_path_factory.mktemp("corpus"))
     made.index()
     yield made
     made.close()

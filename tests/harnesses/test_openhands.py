@@ -301,9 +301,10 @@ VALUE = values(NAMES, scalars(WORDS))
 OBJECT = st.dictionaries(st.sampled_from(NAMES), VALUE, max_size=9)
 EVENT = st.one_of(
     OBJECT,
-    st.fixed_dictionaries(
-        {"kind": st.sampled_from(WORDS)},
-        optional=dict.fromkeys([name for name in NAMES if name != "kind"], OBJECT | VALUE),
+    st.builds(
+        lambda fields, kind: {**fields, "kind": kind},
+        st.dictionaries(st.sampled_from(NAMES), OBJECT | VALUE, max_size=9),
+        st.sampled_from(WORDS),
     ),
     st.fixed_dictionaries({"action": st.sampled_from(WORDS)}, optional={"args": OBJECT, "source": VALUE, "id": VALUE}),
     st.fixed_dictionaries({"observation": st.sampled_from(WORDS)}, optional={"extras": OBJECT, "cause": VALUE}),
