@@ -69,7 +69,11 @@ def test_call_refuses_what_is_no_json_and_obeys_a_deadline(world: World) -> None
     assert broken.err.startswith("outcrop: error: the arguments are not JSON")
     late = world.run("call", "list_sessions", json.dumps(WHOLE_DAY), "--timeout", "0")
     assert (late.code, late.json["error"]["code"]) == (4, "deadline_exceeded")
-    assert world.run("call", "open", "{}", "--timeout", "soon").code == 2
+    for words in (["call", "open", "{}", "--timeout"], ["status", "--within"]):
+        for seconds in ("soon", "-1", "nan", "inf", "1e400", "1e300"):
+            told = world.run(*words, seconds)
+            assert (told.code, told.out) == (2, ""), (words, seconds)
+            assert "is no number of seconds" in told.err or "expected one argument" in told.err
 
 
 def test_people_and_programs_see_the_same_session(world: World) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from outcrop.cli import output
+from outcrop.cli.bounds import seconds
 from outcrop.contracts.moments import timestamp
 from outcrop.errors import EXIT_NOT_READY, EXIT_OK
 
@@ -22,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--within",
         metavar="SECONDS",
-        type=float,
+        type=seconds,
         default=5.0,
         help="compare with the disk for so long (5; 0: not at all)",
     )
