@@ -15,7 +15,7 @@ demo: $(INSTALLED) ## index the bundled sample home, search it, open what is fou
 	@$(BIN)/python demo/run.py
 
 test: lint ## everything that CI runs: lint, types, tests
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 lint: $(INSTALLED) ## check style, format and types
 	$(BIN)/ruff check .

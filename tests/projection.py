@@ -1,7 +1,9 @@
-"""The whole history as callers see it: every session, turn and event with its text, walked through the contract."""
+"""The whole history: as callers see it, walked through the contract, and as its rows stand there."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from outcrop.contracts import mcp_v1
 from outcrop.contracts.catalog import Catalog
 from outcrop.store import open_store
 
+HISTORY = ("session", "turn", "event", "block", "fact", "place", "kept", "name")
 ALWAYS = {"start_datetime": "0001-01-01T00:00:00Z", "end_datetime": "9999-12-31T23:59:59Z"}
 
 
@@ -42,3 +45,9 @@ def projection(home: Path) -> dict[str, Any]:
         history[row["id"]] = (row["session"], opened["session"], turns, events)
     store.close()
     return history
+
+
+def stored(home: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of the history by table: where none has changed, callers see the same."""
+    with closing(sqlite3.connect(home / "outcrop.db")) as database:
+        return {table: database.execute(f"SELECT * FROM {table}").fetchall() for table in HISTORY}

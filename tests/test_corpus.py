@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from facts import CORPUS, Turn, check, facts, hashed, needs_corpus, records, session_files
-from homes import corpus_home
 from outcrop import ids
 from outcrop.contracts.mcp_v1.shapes import session_id
 from projection import projection
@@ -42,11 +41,8 @@ class History:
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
-    world = corpus_home(CORPUS, tmp_path_factory.mktemp("corpus"))
-    world.index()
-    yield History(world, world.run("status", "--json").json, projection(world.store))
-    world.close()
+def history(corpus: World) -> History:
+    return History(corpus, corpus.run("status", "--json").json, projection(corpus.store))
 
 
 def told_turns(turns: list[dict[str, Any]], events: list[tuple[Any, Any, Any]]) -> list[Turn]:

@@ -9,31 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jsonschema
-import pytest
 from mcp import Client, StdioServerParameters
 
 from facts import CORPUS, facts, needs_corpus
-from homes import corpus_home
 from world import World
 
 pytestmark = needs_corpus
 
 TOLD = max(facts("codex"), key=lambda told: len(told["turns"]))
 """The session that is walked to its end: the one of the most turns."""
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    world = corpus_home(CORPUS, tmp_path_factory.mktemp("corpus"))
-    world.index()
-    yield world
-    world.close()
 
 
 @dataclass

@@ -16,6 +16,7 @@ class Level(StrEnum):
 class Repair(StrEnum):
     """What can be done about a finding without a question, in the order in which it is done."""
 
+    PLACES = "places"
     SOCKET = "socket"
     PERMISSIONS = "permissions"
     DATABASE = "database"

@@ -30,6 +30,11 @@ def test_version_and_help_import_no_verb(world: World) -> None:
         assert not {"argparse", "logging", "sqlite3", "tantivy", "orjson", "outcrop.store"} & set(loaded)
 
 
+def test_descriptions_keep_the_names_of_things(world: World) -> None:
+    told = " ".join(world.run("serve", "--help").out.split())
+    assert "Serve session search and the MCP tools over HTTP, to paired clients." in told
+
+
 def test_an_unknown_command_names_the_nearest(world: World) -> None:
     told = world.run("sesions")
     assert (told.code, told.out) == (2, "")
@@ -64,7 +69,11 @@ def test_call_refuses_what_is_no_json_and_obeys_a_deadline(world: World) -> None
     assert broken.err.startswith("outcrop: error: the arguments are not JSON")
     late = world.run("call", "list_sessions", json.dumps(WHOLE_DAY), "--timeout", "0")
     assert (late.code, late.json["error"]["code"]) == (4, "deadline_exceeded")
-    assert world.run("call", "open", "{}", "--timeout", "soon").code == 2
+    for words in (["call", "open", "{}", "--timeout"], ["status", "--within"]):
+        for seconds in ("soon", "-1", "nan", "inf", "1e400", "1e300"):
+            told = world.run(*words, seconds)
+            assert (told.code, told.out) == (2, ""), (words, seconds)
+            assert "is no number of seconds" in told.err or "expected one argument" in told.err
 
 
 def test_people_and_programs_see_the_same_session(world: World) -> None:
@@ -243,6 +252,20 @@ def test_output_that_cannot_be_written_is_an_error(world: World) -> None:
         assert done.returncode == 4, words
         assert done.stderr.startswith("outcrop: error: "), done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_standard_error_that_cannot_be_written_is_an_error(world: World) -> None:
+    for words in (["nonsense"], ["events", "xyzzyplugh"], ["events", "beacon", "--types", "nonsense"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "outcrop", *words],
+                stdout=subprocess.PIPE,
+                stderr=full,
+                text=True,
+                env=world.environment,
+                check=False,
+            )
+        assert (done.returncode, done.stdout) == (4, ""), words
 
 
 def test_a_closed_standard_output_is_no_crash(world: World) -> None:

@@ -350,6 +350,42 @@ def test_rows_that_contradict_each_other(world: World) -> None:
     assert found_by(world, "beacon") == before
 
 
+@pytest.mark.parametrize("name", ["TABLE event", "INDEX event_uid", "INDEX turn_session"])
+def test_a_missing_table_or_index_is_found_and_made_again(world: World, name: str) -> None:
+    change(world, f"DROP {name}")
+    assert "lacks" in failed(world)["database"]["what"]
+    mended(world)
+    world.index()
+    assert found_by(world, "beacon") > 0
+    assert failed(world) == {}
+
+
+@pytest.mark.parametrize("damage", ["type = 200", "ends = 77", "uid = x'00'", "time = 9223372036854775807"])
+def test_an_event_that_nothing_can_read_is_found_and_read_again(world: World, damage: str) -> None:
+    change(world, f"UPDATE event SET {damage} WHERE id = ?", prompt(world))
+    assert "1 events that nothing can read" in failed(world)["database"]["what"]
+    mended(world)
+    world.index()
+    assert found_by(world, "lighthouse") > 0
+    assert failed(world) == {}
+
+
+@pytest.mark.parametrize("name", ["run", "text"])
+@pytest.mark.parametrize("stands", ["a file", "a link to nothing"])
+def test_what_stands_in_the_place_of_a_folder_is_put_aside(world: World, name: str, stands: str) -> None:
+    place = world.store / name
+    shutil.rmtree(place)
+    if stands == "a file":
+        place.write_text("something else", encoding="utf-8")
+    else:
+        place.symlink_to("/nowhere")
+    assert "something else bears the name" in failed(world)["data folder"]["what"]
+    mended(world)
+    assert os.path.lexists(world.store / f"{name}.aside")
+    world.index()
+    assert found_by(world, "beacon") > 0
+
+
 def test_leftovers_of_killed_runs_are_removed(world: World) -> None:
     left = [world.store / "text" / "text-99", world.store / "outcrop.db.salvage", world.store / ".doctor-probe-1"]
     left[0].mkdir(mode=0o700)

@@ -400,6 +400,14 @@ def test_selectors_narrow_each_other_and_a_dry_run_erases_nothing(world: World) 
     assert hits(world, "zirconium") > 0
 
 
+def test_a_dry_run_lifts_nothing_and_a_session_is_lifted_once(world: World) -> None:
+    id = id_of_q(world)
+    assert "erased 1 session, " in world.run("forget", "--session", id, "--yes").out
+    assert world.run("forget", "--undo", id, "--dry-run").code == 2
+    assert world.run("forget", "--list").out.startswith(id)
+    assert world.run("forget", "--undo", id, id, "--json").json == {"lifted": [id]}
+
+
 def test_a_project_is_found_by_its_path_when_it_is_gone(world: World) -> None:
     folder = str(world.places().plain)
     shutil.rmtree(folder)
@@ -432,6 +440,8 @@ def test_forgetting_all_leaves_an_empty_store_that_works(world: World) -> None:
         (("--before", "yesterweek", "--yes"), 2, "is no time"),
         (("--session", "session:ses_00000000000000000000000000", "--yes"), 1, "no session fits"),
         (("--undo", "session:ses_00000000000000000000000000"), 1, "not found"),
+        (("--project", "", "--yes"), 2, "--project must not be empty"),
+        (("--undo", "all", "--dry-run"), 2, "--dry-run is about sessions to forget"),
     ],
 )
 def test_what_cannot_be_done_is_told(world: World, argv: tuple[str, ...], code: int, says: str) -> None:
@@ -462,7 +472,7 @@ def test_at_a_terminal_it_asks(world: World, answer: str, code: int) -> None:
     assert process.returncode == code
     assert "Brontosaurus ledger" in err
     assert "Erase 1 session for good? [y/N]" in err
-    assert ("erased 1 sessions" in out) is (code == 0)
+    assert ("erased 1 session, " in out) is (code == 0)
     assert (hits(world, "zirconium") > 0) is (code == 1)
 
 

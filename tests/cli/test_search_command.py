@@ -262,3 +262,23 @@ def test_a_piped_search_imports_nothing_heavy(vault: Vault) -> None:
         *("outcrop.contracts.mcp_v1", "outcrop.ingest", "outcrop.servers", "concurrent.futures", "http"),
     }
     assert not heavy & modules
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ("truncate -s 5000 outcrop.db", "the history database is damaged"),
+        ("rm -r text", "the text index"),
+    ],
+)
+def test_a_store_that_cannot_be_searched_says_why(tmp_path: Path, damage: str, says: str) -> None:
+    made = Vault(tmp_path)
+    made.add(U("the beacon"))
+    made.index()
+    made.close()
+    subprocess.run(["sh", "-c", damage], cwd=made.store, check=True)
+    done = search(made, "beacon")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith(f"outcrop: error: {says}")
+    assert "outcrop doctor" in done.err
+    assert search(made, "beacon", "--json").json == {"kind": "unavailable", "reason": "not-ready"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,15 @@ def test_what_was_just_read_is_current(indexed: World) -> None:
     assert claude["newest_on_disk"] == claude["newest_indexed"] == path.stat().st_mtime_ns // 1_000_000
     assert claude["newest_record"] > 1_700_000_000_000
     assert first_line(indexed) == "current: all that the 2 files on disk hold is indexed"
+
+
+def test_a_time_that_no_calendar_holds_is_shown_at_its_end(indexed: World) -> None:
+    with closing(sqlite3.connect(indexed.store / "outcrop.db")) as database, database:
+        database.execute("UPDATE session SET updated = 9223372036854775807")
+    shown = indexed.run("status")
+    assert shown.code == 0, shown.err
+    assert "newest record 9999-12-31" in shown.out
+    assert indexed.run("forget", "--source", "codex", "--dry-run").code == 0
 
 
 def test_a_new_file_is_behind_until_it_is_read(indexed: World) -> None:

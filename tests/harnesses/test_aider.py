@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
@@ -193,7 +193,6 @@ def test_every_run_of_the_corpus_is_a_session_or_holds_no_prompt() -> None:
             )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(st.sampled_from("#> abT:^C\n\r  ")))
 def test_any_text_is_read(text: str) -> None:
     from outcrop.harnesses.aider import _records, _runs

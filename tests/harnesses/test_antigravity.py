@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
@@ -164,7 +164,6 @@ def test_every_file_of_the_corpus_is_read_or_is_no_transcript() -> None:
                 assert not any(getattr(item, "type", None) is EventType.UNKNOWN for item in one.items)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sets(st.integers(0, len(ROWS))))
 def test_reading_cut_anywhere_gives_the_same_items(cuts: set[int]) -> None:
     assert read(source(WHOLE), ROWS, frozenset(cuts)) == read(source(WHOLE), ROWS)
@@ -182,7 +181,6 @@ RECORD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(RECORD, max_size=10))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     parsed = fed(StepReader("x", None, None), rows)

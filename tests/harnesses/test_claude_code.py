@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outcrop.harnesses import UNLISTED, Environment, Form, SourceFile
@@ -434,7 +434,6 @@ SHAPES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.dictionaries(st.sampled_from(NAMES), SHAPES, max_size=8), max_size=4), st.sampled_from(KINDS.split())
 )
@@ -451,7 +450,6 @@ def test_any_shape_is_accounted_for(records: list[dict[str, Any]], kind: str) ->
     assert json.loads(json.dumps(reader.state())) == reader.state()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_reading_may_be_cut_anywhere(data: st.DataObject) -> None:
     found = [file for file in files().values() if file.form is Form.LINES]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import hashed
@@ -189,7 +189,6 @@ VALUE = values(WORDS, LEAF, 10)
 SHOWN = st.fixed_dictionaries({"type": st.just("say"), "say": st.sampled_from(NAMES), "text": LEAF})
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(VALUE | SHOWN, max_size=8), st.sampled_from(["task", "messages", "session-meta"]))
 def test_wrong_shapes_are_no_errors(rows: list[Any], role: str) -> None:
     file = SourceFile("/nowhere/t.json", "cline", Form.DOCUMENT, role, "t")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile, load
@@ -754,7 +754,6 @@ def test_a_turn_with_more_texts_than_the_memory_holds_loses_no_event() -> None:
 ALL = (PARENT, FORK, CHILD, OLD, RESUMED, BARE, DOCUMENT)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(ALL), st.sets(st.integers(0, 70)))
 def test_reading_cut_anywhere_gives_the_same_items(native: str, cuts: set[int]) -> None:
     rows = records(native)
@@ -793,7 +792,6 @@ def odd_records(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(odd_records(), max_size=8))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     for before in ([], [META], [META, {**META, "payload": {"id": PARENT}}]):

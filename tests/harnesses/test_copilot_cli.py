@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, hashed, needs_corpus
@@ -253,7 +253,6 @@ def test_every_record_of_the_corpus_is_known() -> None:
                 assert not any(getattr(item, "type", None) is EventType.UNKNOWN for item in one.items), one
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sets(st.integers(0, len(ROWS))))
 def test_reading_cut_anywhere_gives_the_same_items(cuts: set[int]) -> None:
     assert read(ROWS, frozenset(cuts)) == read(ROWS)
@@ -275,7 +274,6 @@ RECORD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(RECORD, max_size=8))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     for before in ([], ROWS[:8]):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import hashed
@@ -271,7 +271,6 @@ KINDS = st.sampled_from(("toolInvocationSerialized", "thinking", "textEditGroup"
 VALUE = values(WORDS, LEAF | KINDS, 20)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.dictionaries(WORDS, VALUE, max_size=8), max_size=3), VALUE)
 def test_wrong_shapes_are_no_errors(requests: list[Any], other: Any) -> None:
     file = SourceFile("/u/w/chatSessions/n.json", "copilot-vscode", Form.DOCUMENT, native="n")
@@ -280,7 +279,6 @@ def test_wrong_shapes_are_no_errors(requests: list[Any], other: Any) -> None:
         events_of(found)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.fixed_dictionaries({"kind": st.integers(0, 3), "k": st.lists(LEAF, max_size=3), "v": VALUE})))
 def test_any_log_of_changes_is_replayed(changes: list[Any]) -> None:
     file = SourceFile("/u/w/chatSessions/n.jsonl", "copilot-vscode", Form.TEXT, native="n")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outcrop.harnesses import Environment, Form, Harness, Reader, SourceFile
@@ -346,7 +346,6 @@ def test_a_long_session_keeps_a_small_state_and_every_event() -> None:
     assert len(json.dumps(fold.state())) < 60_000
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from((MAIN, CHILD, PLAIN)), st.sets(st.integers(0, 12)))
 def test_reading_cut_anywhere_gives_the_same_items(native: str, cuts: set[int]) -> None:
     file = source(native)
@@ -709,7 +708,6 @@ VALUE = values(
 RECORD = st.dictionaries(st.sampled_from(WORDS), VALUE, max_size=7)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(RECORD, max_size=6), st.sampled_from(["user", "assistant", "tool", "turn_ended"]))
 def test_wrong_shapes_in_transcripts_are_no_errors(rows: list[dict[str, Any]], role: str) -> None:
     fold = HARNESS.reader(SourceFile("/p/x.jsonl", TRANSCRIPTS, native="x"), None, Beside())
@@ -718,7 +716,6 @@ def test_wrong_shapes_in_transcripts_are_no_errors(rows: list[dict[str, Any]], r
         fed(fold, [row, {"role": role, "message": row}, message, {"type": role, **row}])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(RECORD, max_size=6), st.sampled_from(["composer", "bubble", "chat", "chat-bubble", "status"]))
 def test_wrong_shapes_in_databases_are_no_errors(rows: list[dict[str, Any]], kind: str) -> None:
     fold = ComposerReader("x")
@@ -727,7 +724,6 @@ def test_wrong_shapes_in_databases_are_no_errors(rows: list[dict[str, Any]], kin
         fed(fold, [{**row, "kind": kind}, *({"kind": kind, "bubble": bubble} for bubble in bubbles)])
 
 
-@settings(max_examples=60, deadline=None)
 @given(VALUE, VALUE, VALUE)
 def test_wrong_shapes_of_values_are_no_errors(composer: Any, bubble: Any, items: Any) -> None:
     connection = sqlite3.connect(":memory:")
@@ -767,7 +763,6 @@ def test_a_row_that_is_updated_in_place_is_noticed(database: tuple[sqlite3.Conne
     assert {native for native in after if after[native] != before[native]} == {key.split(":")[1]}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from('user:asitn\n []Tolcra=x<>/_query {}"')))
 def test_any_plain_text_is_read(text: str) -> None:
     file = SourceFile("/p/x.txt", TRANSCRIPTS, Form.TEXT, native="x")

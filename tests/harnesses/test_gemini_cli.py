@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, needs_corpus
@@ -229,7 +229,6 @@ def test_sessions_are_what_their_facts_say(one: dict[str, Any]) -> None:
 # Robustness
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([LINES, AGENT]), st.sets(st.integers(0, 14)))
 def test_reading_cut_anywhere_gives_the_same_items(path: str, cuts: set[int]) -> None:
     rows = rows_of(HARNESS, FILES[path])[1]
@@ -257,7 +256,6 @@ MESSAGE = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(MESSAGE | VALUE, max_size=8), st.sampled_from([Form.DOCUMENT, Form.LINES]))
 def test_wrong_shapes_are_no_errors(rows: list[Any], form: Form) -> None:
     file = SourceFile("/nowhere/s.json", "gemini-cli", form, native="s")

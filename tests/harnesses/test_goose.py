@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reading
@@ -261,7 +261,6 @@ ROW = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     parsed = fold(rows, "s")

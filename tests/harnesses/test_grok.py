@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, needs_corpus
@@ -193,7 +193,6 @@ def test_sessions_are_what_their_facts_say(one: dict[str, Any]) -> None:
     hold(HARNESS, one)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.sets(st.integers(0, 14)))
 def test_reading_cut_anywhere_gives_the_same_items(path: str, cuts: set[int]) -> None:
     rows = rows_of(HARNESS, FILES[path])[1]
@@ -221,7 +220,6 @@ ROW = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, max_size=8))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     fed(HARNESS.reader(NONE, None, Beside()), rows)

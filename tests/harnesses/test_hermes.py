@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reading
@@ -469,7 +469,6 @@ RUN = st.dictionaries(st.sampled_from(["conversations", "timestamp", "model", "c
                       st.lists(MESSAGE, max_size=4) | VALUE)  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, max_size=6), st.lists(RUN, max_size=3), st.lists(SAID, max_size=4))
 def test_wrong_shapes_are_no_errors(rows: list[Any], lines: list[Any], messages: list[Any]) -> None:
     numbered = [{"record": "message", "key": key, "message": one} for key, one in keyed(messages)]

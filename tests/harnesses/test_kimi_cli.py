@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, FOLDER, hashed, needs_corpus
@@ -296,7 +296,6 @@ def test_a_message_without_a_turn_opens_one() -> None:
 ALL = [one for home in (WIRE, CODE) for one in discovered(home) if one.form is Form.LINES]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(ALL), st.frozensets(st.integers(0, 50)))
 def test_cut_anywhere_gives_the_same_items(file: SourceFile, cuts: frozenset[int]) -> None:
     rows = rows_of(file)
@@ -333,7 +332,6 @@ ROLES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(ROLES), st.lists(WIRED | CODED | BODY, max_size=6))
 def test_wrong_shapes_are_no_errors(role: str, rows: list[dict[str, Any]]) -> None:
     file = SourceFile("/k/sessions/b/s/wire.jsonl", "kimi-cli", Form.LINES, role, "s", "p")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, FOLDER, hashed, needs_corpus
@@ -336,7 +336,6 @@ def test_the_newest_layout(home: Path) -> None:
 LINES = [one for one in HARNESS.discover("kiro", FIXTURES / "kiro") if one.form is Form.LINES]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(LINES), st.frozensets(st.integers(0, 20)))
 def test_cut_anywhere_gives_the_same_items(file: SourceFile, cuts: frozenset[int]) -> None:
     rows = rows_of(file)
@@ -372,14 +371,12 @@ ROW = (
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["transcript", "sidecar", "messages", "session", "database"]), st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(role: str, rows: list[dict[str, Any]]) -> None:
     form = Form.CONTAINER if role == "database" else Form.LINES
     sound(fold(SourceFile("/k/x.jsonl", "kiro", form, role, "x"), rows, frozenset(range(6))))
 
 
-@settings(max_examples=60, deadline=None)
 @given(VALUE)
 def test_a_sidecar_of_any_shape_is_no_error(document: Any) -> None:
     class Shown:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reading
@@ -339,7 +339,6 @@ ROW = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, max_size=6))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     sound(fold(rows, "s"))
@@ -350,7 +349,6 @@ CELL = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(CELL, CELL, CELL), max_size=3))
 def test_wrong_cells_are_no_errors(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[Any, Any, Any]]) -> None:
     home = made(tmp_path_factory.mktemp("store"), SQL)

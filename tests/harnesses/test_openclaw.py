@@ -187,7 +187,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert len(list(HARNESS.discover("openclaw", root))) == 3
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sets(st.integers(0, 12)))
 def test_reading_cut_anywhere_gives_the_same_items(cuts: set[int]) -> None:
     file = source(FILES)

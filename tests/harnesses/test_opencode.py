@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outcrop.harnesses import Environment, Form, SourceFile
@@ -504,7 +504,6 @@ ODD = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(ODD, max_size=8))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]]) -> None:
     for row in rows:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, needs_corpus, records
@@ -500,7 +500,6 @@ def stored_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: SourceFi
 # Properties
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.sets(st.integers(0, 30)))
 def test_reading_cut_anywhere_gives_the_same_items(name: str, cuts: set[int]) -> None:
     rows = list(records(Path(FILES[name].path)))
@@ -545,7 +544,6 @@ def odd_records(draw: st.DrawFn) -> dict[str, Any]:
     return {**row, "type": kind if draw(st.integers(0, 9)) else draw(LEAF)}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(odd_records(), max_size=8), st.sampled_from(["pi_coding_agent", "prime_agent"]))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]], module: str) -> None:
     harness = harnesses.import_module(f"outcrop.harnesses.{module}").HARNESS

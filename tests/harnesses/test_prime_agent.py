@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, needs_corpus, records
@@ -136,7 +136,6 @@ def test_a_crash_behind_an_answer_takes_nothing_back() -> None:
     assert turns(read(HARNESS, SourceFile("/r/s.jsonl", "prime-agent"), rows))[0][1] == "final"
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(sorted(name for name in FILES if name)), st.sets(st.integers(0, 15)))
 def test_reading_cut_anywhere_gives_the_same_items(native: str, cuts: set[int]) -> None:
     rows = list(records(Path(FILES[native].path)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import CORPUS, needs_corpus
@@ -358,7 +358,6 @@ def test_sessions_are_what_their_facts_say(one: dict[str, Any]) -> None:
 # Robustness
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(path for path in FILES if path.endswith(".jsonl"))), st.sets(st.integers(0, 20)))
 def test_reading_cut_anywhere_gives_the_same_items(path: str, cuts: set[int]) -> None:
     rows = rows_of(HARNESS, FILES[path])[1]
@@ -391,7 +390,6 @@ def odd_records(draw: st.DrawFn) -> dict[str, Any]:
     return {**row, "type": kind if draw(st.integers(0, 9)) else draw(LEAF), "subtype": draw(st.just(subtype) | LEAF)}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(odd_records(), max_size=8), st.sampled_from([NONE, FILES[AGENT]]))
 def test_wrong_shapes_are_no_errors(rows: list[dict[str, Any]], file: SourceFile) -> None:
     fed(HARNESS.reader(file, None, Beside()), [record("user", 1, "go"), *rows])

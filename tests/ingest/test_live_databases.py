@@ -580,7 +580,7 @@ def test_a_database_is_followed_while_its_program_writes(live: Live) -> None:
 def test_runs_beside_many_commits_lose_and_disturb_nothing(live: Live) -> None:
     store, writer = live.store, live.writer
     writer.do(store.begin(), store.say(0, "user", "begin"), store.say(1, "assistant", "begun"))
-    rounds = 40
+    rounds = 20
     texts = ["begin", "begun"]
     for number in range(2, 2 + 2 * rounds, 2):
         texts += [f"ask {number}", f"tell {number}"]
@@ -621,7 +621,7 @@ def test_changes_beside_runs_come_out_exactly(live_in_either_mode: Live) -> None
     writer.do(store.begin(), *(store.say(number, speaker(number), f"word{number}") for number in range(4)))
     live.index()
     first = live.texts()
-    rounds = 24
+    rounds = 12
     for number in range(4, 4 + 2 * rounds, 2):
         changes = [
             *store.say(number, "user", f"word{number}"),

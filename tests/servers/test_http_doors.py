@@ -92,6 +92,29 @@ def test_what_is_let_in(web: Web, status: int, headers: dict[str, str | None]) -
         assert "server" not in reply.headers
 
 
+@pytest.mark.parametrize(
+    ("status", "name", "first", "second"),
+    [
+        (403, "Origin", "http://localhost", "https://evil.example"),
+        (403, "Origin", "https://evil.example", "http://localhost"),
+        (200, "Origin", "http://localhost", "http://127.0.0.1"),
+        (401, "Authorization", "Bearer TOKEN", "Bearer other"),
+        (401, "Authorization", "Bearer other", "Bearer TOKEN"),
+    ],
+)
+def test_headers_that_are_there_twice_must_all_be_let_in(
+    web: Web, status: int, name: str, first: str, second: str
+) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": STATUS, "params": {}})
+    lines = ["POST /rpc HTTP/1.1", "Host: localhost", "Connection: close", "Content-Type: application/json"]
+    lines += [f"{name}: {value.replace('TOKEN', web.token)}" for value in (first, second)]
+    lines += [
+        f"Content-Length: {len(body)}",
+        *([] if name == "Authorization" else [f"Authorization: Bearer {web.token}"]),
+    ]
+    assert web.raw("\r\n".join([*lines, "", body]).encode()).startswith(f"HTTP/1.1 {status} ".encode())
+
+
 def test_an_unpaired_client_is_told_how_to_come_in_and_nothing_else(web: Web) -> None:
     for path in ("/rpc", "/mcp", "/", "/elsewhere", "/rpc?token=" + web.token):
         reply = web.send({"jsonrpc": "2.0", "id": 1, "method": STATUS}, path, token=None)
@@ -281,7 +304,7 @@ def test_the_tools_alone_over_http(vault: Vault) -> None:
 def test_places_to_listen_at(vault: Vault) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = run(vault, "serve", "--port", str(taken.getsockname()[1]))
-        assert refused.returncode == 3
+        assert refused.returncode == 4
         assert "cannot listen" in refused.stderr
     assert run(vault, "serve", "--port", "70000").returncode == 2
     token = pair(vault, "wide")

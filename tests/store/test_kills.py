@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from homes import full_home, grow
 from outcrop.model import EVENT_TYPES, EventType
 from outcrop.search.events import EventQuery, search_events
@@ -17,8 +19,6 @@ from outcrop.store.embedded.read import EmbeddedStore
 from projection import projection
 from world import World
 
-KILLS = 50
-PIECES = 30
 QUERIES = (
     "tide", "question answer", '"high water"', "beacon harbour", "chart the bay", "buoy anchor", "gull number 7",
     "long1 question 31", "naive 日本語", "lihgthouse", "beam.py", "to be or not",
@@ -36,17 +36,20 @@ print("done", flush=True)
 """
 
 
-def test_killed_50_times_it_drains_to_the_answers_of_an_undisturbed_run_and_of_a_rebuild(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kills", "pieces"), [(5, 12), pytest.param(100, 30, marks=pytest.mark.slow)])
+def test_killed_often_it_drains_to_the_answers_of_an_undisturbed_run_and_of_a_rebuild(
+    tmp_path: Path, kills: int, pieces: int
+) -> None:
     home = full_home(tmp_path / "world")
     instants = random.Random(3)
     struck = 0
     store = 0
     length = 0.4
-    while struck < KILLS:
+    while struck < kills:
         store += 1
         folder = tmp_path / str(store)
         grown = World(folder)
-        for _ in grow(home.home, grown.home, PIECES, seed=store):
+        for _ in grow(home.home, grown.home, pieces, seed=store):
             seconds = killed_after(grown, instants.uniform(0, 0.9 * length))
             struck += seconds is None
             length = length if seconds is None else 0.7 * length + 0.3 * seconds

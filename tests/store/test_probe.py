@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,22 @@ def test_a_table_that_is_added_later_is_looked_through(tmp_path: Path) -> None:
     db.execute("UPDATE later SET session = ?", (number,))
     found = probe.look_for(db, wanted)
     assert (found.left, found.owned) == (set(), wanted)
+    writer.close()
+
+
+def test_looking_until_all_are_seen_costs_no_more_than_looking_through_all(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.db.execute("CREATE TABLE later (id INTEGER PRIMARY KEY, session INTEGER, note TEXT)")
+    notes = [f"note number {number}" for number in range(10_000)]
+    writer.db.executemany("INSERT INTO later (session, note) VALUES (1, ?)", [(note,) for note in notes])
+    wanted = probe.marks_of([notes]) | marks("a note that nobody wrote")
+
+    def seconds(until_all: bool) -> float:
+        began = time.process_time()
+        assert probe.look_for(writer.db, wanted, until_all=until_all).count == len(notes)
+        return time.process_time() - began
+
+    assert seconds(until_all=True) < 5 * seconds(until_all=False)
     writer.close()
 
 

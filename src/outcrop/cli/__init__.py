@@ -63,12 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except OSError as error:
-        # Whatever is still buffered must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return EXIT_OK  # the reader has seen enough
-        _report(str(error), debug)
-        return EXIT_IO
+        if not isinstance(error, BrokenPipeError):  # that reader has seen enough
+            try:
+                _report(str(error), debug)
+            except OSError:
+                pass  # it is the standard error that cannot be written
+        _discard_output()
+        return EXIT_OK if isinstance(error, BrokenPipeError) else EXIT_IO
 
 
 def _run(verb: str, words: list[str], debug: bool) -> int:
@@ -79,7 +80,7 @@ def _run(verb: str, words: list[str], debug: bool) -> int:
 
     module_name, help_line = VERBS[verb]
     parser = argparse.ArgumentParser(
-        prog=f"outcrop {verb}", description=f"{help_line.capitalize()}.", epilog=EXIT_CODES
+        prog=f"outcrop {verb}", description=f"{help_line[:1].upper()}{help_line[1:]}.", epilog=EXIT_CODES
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     try:
@@ -140,6 +141,14 @@ def _help() -> str:
         "The searchable memory of every coding agent on this machine.\n\n"
         f"commands:\n{rows}\n\n`outcrop COMMAND --help` tells more.\n{EXIT_CODES}"
     )
+
+
+def _discard_output() -> None:
+    """Whatever is still buffered must not fail once more at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            os.dup2(nowhere, stream.fileno())
 
 
 def _utf8_output() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 
 from outcrop.cli import context, output
+from outcrop.cli.bounds import seconds
 from outcrop.contracts import mcp_v1
 from outcrop.errors import InvalidRequest
 
@@ -15,7 +16,7 @@ from outcrop.errors import InvalidRequest
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("tool", metavar="TOOL", help=f"one of {', '.join(mcp_v1.TOOLS)}")
     parser.add_argument("json", metavar="JSON", nargs="?", help="the arguments; read from standard input when left out")
-    parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="give up after this time")
+    parser.add_argument("--timeout", metavar="SECONDS", type=seconds, help="give up after this time")
 
 
 def run(args: Namespace) -> int:
@@ -29,13 +30,3 @@ def run(args: Namespace) -> int:
     envelope = mcp_v1.call(args.tool, arguments, context.attended(deadline), started)
     output.json_line(envelope)
     return output.exit_code(envelope)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"{text!r} is no number of seconds")
-    return value

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from outcrop.cli import erasing, output
-from outcrop.errors import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, ConfigError, InvalidId
+from outcrop.errors import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, ConfigError, InvalidId, InvalidRequest
 
 if TYPE_CHECKING:
     from outcrop.config import Config
@@ -44,6 +44,9 @@ def run(args: Namespace) -> int:
             "or one of --undo, --list, --finish",
         )
         return EXIT_USAGE
+    if selection.empty and args.dry_run:
+        output.error("--dry-run is about sessions to forget: --undo, --list and --finish have none")
+        return EXIT_USAGE
     if args.undo is not None:
         return _undo(config, args)
     if args.list:
@@ -65,6 +68,9 @@ def _selection(args: Namespace) -> Selection:
         before = round(moment.timestamp() * 1000)
     if args.source is not None and args.source not in all_sources():
         raise ConfigError(f"unknown source: {args.source} (known: {', '.join(all_sources())})")
+    if args.project is not None and not args.project.strip():
+        # An unset variable of a script must not mean the directory where it happens to run.
+        raise InvalidRequest("--project must not be empty", "project")
     project = None if args.project is None else os.path.abspath(os.path.expanduser(args.project))
     return Selection(tuple(map(_uid, args.session or ())), project, args.source, before)
 
@@ -103,8 +109,7 @@ def _forget(config: Config, args: Namespace, selection: Selection) -> int:
 
 def _agreed(chosen: list[Chosen]) -> bool:
     _print_sessions(chosen, sys.stderr)
-    count = f"{len(chosen):,} session{'' if len(chosen) == 1 else 's'}"
-    print(f"Erase {count} for good? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"Erase {_sessions(len(chosen))} for good? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -141,7 +146,7 @@ def _report(report: Report) -> dict[str, Any]:
 
 
 def _show(report: Report) -> None:
-    print(f"erased {len(report.sessions):,} sessions, {report.events:,} events")
+    print(f"erased {_sessions(len(report.sessions))}, {report.events:,} events")
     for uid, events in report.copies:
         print(f"   {events:,} of them copies in {_id(uid)}, which stays")
     for uid in report.children:
@@ -157,7 +162,7 @@ def _undo(config: Config, args: Namespace) -> int:
     from outcrop.ingest.forget import undo
 
     with erasing.writing(config) as (writer, _):
-        uids = sorted(writer.tombstones.uids) if args.undo == ["all"] else [_uid(text) for text in args.undo]
+        uids = sorted(writer.tombstones.uids if args.undo == ["all"] else set(map(_uid, args.undo)))
         undo(writer, uids)
     if args.json:
         output.json_line({"lifted": [_id(uid) for uid in uids]})
@@ -212,6 +217,10 @@ def _session(session: Chosen) -> dict[str, Any]:
     }
 
 
+def _sessions(count: int) -> str:
+    return f"{count:,} session{'' if count == 1 else 's'}"
+
+
 def _id(uid: bytes, kind: str = "session") -> str:
     from outcrop.ids import Kind, write
 
@@ -219,4 +228,6 @@ def _id(uid: bytes, kind: str = "session") -> str:
 
 
 def _wire(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    from outcrop.contracts.moments import timestamp
+
+    return timestamp(milliseconds)

@@ -9,7 +9,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outcrop.cli import context, jobs, output
 from outcrop.cli.bounds import bound
@@ -20,6 +20,7 @@ from outcrop.contracts.vault.local import LocalService
 from outcrop.contracts.vault.request import INDEXED, MOST_HITS, WAIT
 from outcrop.contracts.vault.response import (
     DISABLED,
+    NOT_READY,
     Hit,
     MalformedCursor,
     Response,
@@ -28,11 +29,22 @@ from outcrop.contracts.vault.response import (
     Status,
     Unavailable,
 )
-from outcrop.errors import EXIT_NOT_READY, EXIT_NOTHING, EXIT_OK, EXIT_USAGE, InvalidRequest
+from outcrop.errors import (
+    EXIT_NOT_READY,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    InvalidRequest,
+    OutcropError,
+    StoreMissing,
+)
 from outcrop.search import places, plan
 from outcrop.search.columns import ALL, CONVERSATION, SCOPES
 from outcrop.search.found import RELEVANCE, SORTS, Route
 from outcrop.search.operators import fold
+
+if TYPE_CHECKING:
+    from outcrop.store.embedded.read import EmbeddedStore
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MARKED = re.compile(r"\[\[(?!\s)((?:(?!\[\[|\]\]).)+?)(?<!\s)\]\]")
@@ -78,7 +90,21 @@ def run(args: Namespace) -> int:
     local = LocalService(store, catalog, lambda: jobs.reconcile(settings), settings.search)
     service.set_session_search_service(local)
     response = service.search_sessions(request, catalog.agents, Transport.IPC)
+    if response == Unavailable(NOT_READY) and (error := _unusable(store)) is not None and not args.json:
+        output.error(error.message, "`outcrop doctor` tells what is wrong, and what to do")
+        return error.exit_code
     return _told(args, request, response, lambda: service.search_status({}, Transport.IPC))
+
+
+def _unusable(store: EmbeddedStore) -> OutcropError | None:
+    """What is wrong with a store that is there."""
+    try:
+        store.text.view(store.connection())
+    except StoreMissing:
+        return None
+    except OutcropError as error:
+        return error
+    return None
 
 
 def _elsewhere(args: Namespace, request: dict[str, Any]) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 from outcrop.cli import output
+from outcrop.cli.bounds import seconds
+from outcrop.contracts.moments import timestamp
 from outcrop.errors import EXIT_NOT_READY, EXIT_OK
 
 SHOWN = 5
@@ -22,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--within",
         metavar="SECONDS",
-        type=float,
+        type=seconds,
         default=5.0,
         help="compare with the disk for so long (5; 0: not at all)",
     )
@@ -153,7 +154,7 @@ def _sources(found: dict[str, Any]) -> Iterator[str]:
             counts = [f"{waits[key]:,} {words}" for key, words in told.items() if waits[key]]
             notes.append(", ".join(counts))
         if now and now["newest_record"]:
-            notes.append(f"newest record {output.moment(_iso(now['newest_record']))}")
+            notes.append(f"newest record {output.moment(timestamp(now['newest_record']))}")
         yield f"{name}: {', '.join(notes)}"
 
 
@@ -202,7 +203,7 @@ def _some(lines: list[str], count: int | None = None, what: str = "of these") ->
 def _indexer(found: dict[str, Any]) -> str:
     told = found["indexer"]
     if told is None:
-        last = f"; last read {output.moment(_iso(found['last_pass']))}" if found["last_pass"] else ""
+        last = f"; last read {output.moment(timestamp(found['last_pass']))}" if found["last_pass"] else ""
         return NOTHING_RUNS + last
     parts = [f"indexer {told.get('pid')}: {told.get('phase')}, watching by {told.get('watching')}"]
     if told.get("memory_bytes") is not None:
@@ -232,7 +233,3 @@ def _megabytes(size: int) -> str:
 
 def _span(ms: int) -> str:
     return output.ago(ms / 1000).removesuffix(" ago") if ms >= 60_000 else f"{ms // 1000} s"
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()

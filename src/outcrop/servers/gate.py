@@ -88,8 +88,7 @@ class Gate:
         """The answer to a request that was meant for another host, or comes from another's page."""
         if not self._ours(_name(f"//{headers.get('host', '')}"), scope):
             return _refused(421, "this server does not go by that Host")
-        origin = headers.get("origin")
-        if origin is not None and not self._ours(_name(origin), scope):
+        if not all(self._ours(_name(origin), scope) for origin in headers.getlist("origin")):
             return _refused(403, "requests from that Origin are refused")
         return None
 
@@ -142,7 +141,9 @@ def delay(count: int) -> float:
 
 
 def _bearer(headers: Headers) -> str | None:
-    scheme, _, token = headers.get("authorization", "").partition(" ")
+    """The token; None where there is none, or more than one may be meant."""
+    given = headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 

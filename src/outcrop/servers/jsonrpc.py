@@ -90,7 +90,9 @@ def _reason(error: Exception) -> str:
         return "not UTF-8"
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos}"
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "a number has too many digits" if "digits" in str(error) else str(error)[:100]
 
 
 def _is_id(value: Any) -> bool:

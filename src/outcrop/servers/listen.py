@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from outcrop.errors import EXIT_INTERRUPTED, EXIT_OK, BackendFailure
+from outcrop.errors import EXIT_INTERRUPTED, EXIT_OK
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -32,13 +32,13 @@ HEAD_LIMIT = 32 * 1024
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises BackendFailure that says why there is none."""
+    """A listening socket. Raises OSError that says why there is none."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise BackendFailure(f"cannot listen at {host}, port {port}: {reason}") from None
+        raise OSError(f"cannot listen at {host}, port {port}: {reason}") from None
 
 
 def is_loopback(listener: socket.socket) -> bool:

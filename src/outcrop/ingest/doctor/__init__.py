@@ -63,6 +63,7 @@ def examine(environment: Environment, processes: Processes) -> Examined:
     findings += places.check_home(home)
     if findings[-1].check == "data folder" and findings[-1].level is Level.FAILED:
         return Examined(findings)  # nothing in it can be looked at
+    findings += places.check_places(home)
     findings += places.check_run(home, running, processes.crashes(home))
     findings += _history(config, environment, running)
     return Examined(findings)

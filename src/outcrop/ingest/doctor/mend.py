@@ -37,6 +37,9 @@ def mend(config: Config, environment: Environment, wanted: Iterable[Repair]) -> 
     if Repair.DATABASE in asked:
         asked.add(Repair.TEXT)  # the old index belongs to the old file
     keep_private()
+    if Repair.PLACES in asked:
+        told.append(_tried(Repair.PLACES, home))  # the lock lies in one of them
+        asked.remove(Repair.PLACES)
     try:
         with writer_lock(home, WAIT_SECONDS):
             for repair in Repair:
@@ -57,6 +60,10 @@ def _tried(repair: Repair, home: Path) -> tuple[str, bool]:
         return f"{repair}: {error.message}", False
     except OSError as error:
         return f"{repair}: {reason_of(error)}", False
+
+
+def _places(home: Path) -> str:
+    return f"gave {places.put_aside(home)} things in the place of a folder a name that ends with {places.ASIDE}"
 
 
 def _socket(home: Path) -> str:
@@ -183,6 +190,7 @@ def _text(home: Path) -> str:
 
 
 _REPAIRS: dict[Repair, Callable[[Path], str]] = {
+    Repair.PLACES: _places,
     Repair.SOCKET: _socket,
     Repair.PERMISSIONS: _permissions,
     Repair.DATABASE: _database,

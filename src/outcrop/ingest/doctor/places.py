@@ -25,6 +25,8 @@ OTHERS = 0o077
 """Bits that let anybody but the owner in."""
 SOCKET = "outcrop.sock"
 PROBE = ".doctor-probe"
+ASIDE = ".aside"
+"""Behind the name of what stood in the place of a folder."""
 _PROBE_BYTES = 256 * 1024
 _SPARE = 64 * 1000 * 1000
 """Bytes that must be free beside room for a second text index."""
@@ -188,6 +190,37 @@ def check_leftovers(home: Path, meta: dict[str, Any]) -> list[Finding]:
             tuple(map(str, found)),
             Repair.LEFTOVERS,
         ),
+    ]
+
+
+def strangers(home: Path) -> list[Path]:
+    """What stands where a folder of ours belongs, and is none: a file, or a link to nothing."""
+    return [path for path in (home / RUN, home / FOLDER) if os.path.lexists(path) and not path.is_dir()]
+
+
+def put_aside(home: Path) -> int:
+    """Give them other names; how many there were."""
+    found = strangers(home)
+    for path in found:
+        os.replace(path, path.with_name(path.name + ASIDE))
+    return len(found)
+
+
+def check_places(home: Path) -> list[Finding]:
+    found = strangers(home)
+    if not found:
+        return []
+    return [
+        Finding(
+            "data folder",
+            Level.FAILED,
+            f"{len(found)} folders of the data folder are none: something else bears the name",
+            "nothing new can be indexed or searched",
+            "`outcrop doctor --fix` gives it another name",
+            {"in_the_way": len(found)},
+            tuple(map(str, found)),
+            Repair.PLACES,
+        )
     ]
 
 

@@ -12,7 +12,16 @@ from pathlib import Path
 from outcrop.errors import BackendFailure, OutcropError
 from outcrop.findings import Finding, Level, Repair, ok
 from outcrop.store.embedded import rows
-from outcrop.store.embedded.database import BUSY_MS, DAMAGED, SCHEMA, database_path, engine_errors, open_for_reading
+from outcrop.store.embedded.database import (
+    BUSY_MS,
+    DAMAGED,
+    SCHEMA,
+    database_path,
+    engine_errors,
+    migrate,
+    open_for_reading,
+)
+from outcrop.store.embedded.salvage import UNSOUND_EVENT
 
 CHECK = "database"
 _ERRORS = 20
@@ -27,6 +36,7 @@ _ROWS = {
     "events without content": "SELECT count(*) FROM event e LEFT JOIN block b ON b.id = e.block"
     " WHERE b.id IS NULL OR e.slot >= b.events",
     "events of no known file": "SELECT count(*) FROM event WHERE file NOT IN (SELECT id FROM file)",
+    "events that nothing can read": f"SELECT count(*) FROM event WHERE {UNSOUND_EVENT}",
     "turns without a session": "SELECT count(*) FROM turn WHERE session NOT IN (SELECT id FROM session)",
     "turns with another number of events": "SELECT count(*) FROM turn t LEFT JOIN"
     " (SELECT turn, count(*) n FROM event GROUP BY turn) c ON c.turn = t.id WHERE t.event_count <> coalesce(c.n, 0)",
@@ -75,7 +85,7 @@ def check_database(home: Path) -> list[Finding]:
     try:
         with engine_errors():
             connection.execute("BEGIN")
-            return _pages(connection) or _against_each_other(connection)
+            return _pages(connection) or _tables(connection) or _against_each_other(connection)
     except OutcropError as error:
         return [_unusable(error)]
     finally:
@@ -120,6 +130,34 @@ def _pages(connection: sqlite3.Connection) -> list[Finding]:
             Repair.DATABASE,
         )
     ]
+
+
+def _tables(connection: sqlite3.Connection) -> list[Finding]:
+    """Whether every table, index and trigger of a new store is there."""
+    new = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        migrate(new)
+        lacking = _named(new) - _named(connection)
+    finally:
+        new.close()
+    if not lacking:
+        return []
+    return [
+        Finding(
+            CHECK,
+            Level.FAILED,
+            f"the history database lacks {len(lacking)} of its tables and indexes",
+            "parts of the history are lost, or cannot be found or written",
+            _SALVAGE,
+            {"lacking": len(lacking)},
+            tuple(sorted(lacking)),
+            Repair.DATABASE,
+        )
+    ]
+
+
+def _named(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute("SELECT type || ' ' || name FROM sqlite_master")}
 
 
 def _against_each_other(connection: sqlite3.Connection) -> list[Finding]:

@@ -91,12 +91,13 @@ class Found:
 def look_for(db: sqlite3.Connection, marks: set[bytes], whole: frozenset[bytes] = frozenset(), *,
              until_all: bool = False) -> Found:  # fmt: skip
     """Look through the whole store for marks. `until_all` stops as soon as every one was seen."""
-    found = Found()
+    found, unseen = Found(), set(marks)
     quick, quick_whole = ({int.from_bytes(mark[:4], "big") for mark in some} for some in (marks, whole))
     for value in all_values(db):
         for text in value.texts:
             for head in heads(text):
                 if crc32(head) in quick and (mark := mark_of(head)) in marks:
+                    unseen.discard(mark)
                     if value.owned:
                         found.owned.add(mark)
                     else:
@@ -110,7 +111,7 @@ def look_for(db: sqlite3.Connection, marks: set[bytes], whole: frozenset[bytes] 
                 and whole_mark(text) in whole
             ):
                 found.equal.append(value.at)
-        if until_all and found.count == len(marks):
+        if until_all and not unseen:
             break
     found.left -= found.owned
     if not found.left:

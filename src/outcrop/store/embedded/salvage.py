@@ -54,12 +54,16 @@ LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 _BEYOND = 100_000
 """Numbers that are tried after the last one that can be read, where nothing tells the highest."""
+UNSOUND_EVENT = (
+    "length(uid) <> 16 OR length(origin) <> 16"
+    f" OR type NOT BETWEEN 0 AND {len(EVENT_TYPES) - 1} OR ends NOT BETWEEN 0 AND {len(ENDS)}"
+    f" OR time NOT BETWEEN 0 AND {LATEST}"
+)
+"""SQL: an event that nothing can read."""
 _UNSOUND = (
     "DELETE FROM session WHERE length(uid) <> 16",
     "DELETE FROM turn WHERE length(uid) <> 16",
-    "DELETE FROM event WHERE length(uid) <> 16 OR length(origin) <> 16"
-    f" OR type NOT BETWEEN 0 AND {len(EVENT_TYPES) - 1} OR ends NOT BETWEEN 0 AND {len(ENDS)}"
-    f" OR time NOT BETWEEN 0 AND {LATEST}",
+    f"DELETE FROM event WHERE {UNSOUND_EVENT}",
     "DELETE FROM fact WHERE NOT json_valid(value)",
     "UPDATE turn SET tools = '', types = ''",  # turns are folded anew
 )
