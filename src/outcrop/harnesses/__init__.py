@@ -215,6 +215,13 @@ class Harness(Protocol):
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
         """The files under a root. What cannot be listed goes to `unlisted`, or is raised as OSError for all of it."""
 
+    def discover_at(self, source: str, root: Path, path: Path) -> Iterable[SourceFile] | None:
+        """What `discover` would find at a path below the root, or below it where it is a folder. Raises OSError.
+
+        None: only a listing of the whole root tells.
+        """
+        return None
+
     def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
         """A fold that starts anew, or goes on from `state`."""
 

@@ -77,6 +77,33 @@ def discover(
     return discovery
 
 
+def discover_at(
+    config: Config, environment: Environment, source: str, path: str, also: Mapping[str, Sequence[str]] | None = None
+) -> list[Found] | None:
+    """The files of a source at a path without links, or below it, as `discover` would find them.
+
+    None where only a listing of the whole source tells, also where anything about them is out of the ordinary.
+    """
+    discovery = Discovery(config.retention_cutoff(time.time_ns() // 1_000_000) * 1_000_000)
+    harness = next(harness for harness in all_harnesses() if source in harness.sources)
+    for root in roots_of(harness, source, config, environment, also):
+        inside = os.path.relpath(path, os.path.realpath(root))
+        if inside.split(os.sep)[0] in (os.curdir, os.pardir):
+            continue
+        try:
+            files = harness.discover_at(source, root, root / inside)
+            if files is None:
+                return None
+            for file in files:
+                _stat(discovery, harness, file)
+        except OSError:
+            return None
+    if UNLISTED or discovery.refused or discovery.degraded:
+        UNLISTED.clear()
+        return None
+    return discovery.found
+
+
 def roots_of(
     harness: Harness,
     source: str,
