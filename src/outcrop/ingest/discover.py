@@ -114,9 +114,19 @@ def roots_of(
     """The folders of a source, existing or not: those configured, else those of the surroundings and `also`."""
     roots: Sequence[Path] | None = config.source(source).roots
     if roots is None:
-        roots = [*harness.roots(source, environment), *(Path(root) for root in (also or {}).get(source, ()))]
+        roots = [*absolute_roots(harness, source, environment), *(Path(root) for root in (also or {}).get(source, ()))]
     # One folder may be named in several spellings.
     return list({os.path.realpath(root): Path(root) for root in reversed(roots)}.values())
+
+
+def absolute_roots(harness: Harness, source: str, environment: Environment) -> list[Path]:
+    """The default roots; one that a variable names by a relative path lies where the agents of that shell run.
+
+    Where that is not known such a root is left out.
+    """
+    folder = environment.folder
+    roots = harness.roots(source, environment)
+    return [root if folder is None else folder / root for root in roots if folder is not None or root.is_absolute()]
 
 
 def _source_of(item: Found | tuple[Any, ...]) -> str:

@@ -20,12 +20,13 @@ from typing import Any
 
 from outcrop.config import Config
 from outcrop.errors import IndexerEnded, OutcropError, ResourceExhausted
-from outcrop.harnesses import Environment, all_harnesses, all_sources
+from outcrop.harnesses import Environment, all_sources
 from outcrop.ingest.discover import Discovery, Found, discover, discover_at
 from outcrop.ingest.lock import writer_lock
 from outcrop.ingest.observed import Observed
 from outcrop.ingest.pipeline import Pipeline, Progress, Summary
 from outcrop.ingest.places import Places, Spot, changed
+from outcrop.ingest.told import remember
 from outcrop.ingest.watch import Watch
 from outcrop.paths import keep_private
 from outcrop.store.embedded.database import database_path, engine_errors
@@ -525,22 +526,12 @@ class Indexer:
             self._remember(told)
 
     def _remember(self, told: list[Environment] | tuple[()]) -> None:
-        import json
-
-        writer, before = self._pipeline.writer, self._pipeline.known_roots
-        known = {source: list(roots) for source, roots in before.items()}
-        for environment in (self._environment, *told):
-            for harness in all_harnesses():
-                for source in harness.sources:
-                    roots = known.setdefault(source, [])
-                    roots += [str(root) for root in harness.roots(source, environment) if str(root) not in roots]
-        self._pipeline.known_roots = known
-        if known != before:
-            with writer.transaction():
-                writer.set_meta("known_roots", json.dumps(known))
-            if told:
-                self._place(force=True)
-                self.sweep()
+        pipeline = self._pipeline
+        before = pipeline.known_roots
+        pipeline.known_roots = remember(pipeline.writer, (self._environment, *told), time.time_ns() // 1_000_000)
+        if told and pipeline.known_roots != before:
+            self._place(force=True)
+            self.sweep()
 
     def _check_home(self) -> None:
         if _identity(self.config.home) != self._home:

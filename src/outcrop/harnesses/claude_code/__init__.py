@@ -64,7 +64,7 @@ class ClaudeCode(Harness):
 
     def discover_at(self, source: str, root: Path, path: Path) -> list[SourceFile]:
         top = _top(source, root)
-        if top not in path.parents or not _NOT_SESSIONS.isdisjoint(path.relative_to(top).parts):
+        if top not in (path, *path.parents) or not _NOT_SESSIONS.isdisjoint(path.relative_to(top).parts):
             return []
         if path.is_dir():
             return [] if path.is_symlink() else list(_below(source, top, path))

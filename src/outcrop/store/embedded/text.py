@@ -24,6 +24,7 @@ from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, Text
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import text_fields, text_files
 from outcrop.store.embedded.database import engine_errors
+from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
 from outcrop.store.embedded.text_rows import TextRows
 
@@ -110,6 +111,7 @@ class TextWriter:
         self.hurry: Callable[[], bool] = lambda: False
         """Whether something more urgent than the rest of a commit waits."""
         self._folder = home / FOLDER
+        self._pages = Pages(self._folder)
         self._thorough = False
         self._open: dict[str, IndexWriter] = {}
         self._committed = False
@@ -170,6 +172,8 @@ class TextWriter:
             anew = False
             ordered = min(total, ORDERED) if not whole else total
             while at < ordered and not anew and (limit is None or done < limit):
+                if total > FIRST_COMMIT:
+                    self._pages.watch()
                 at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
                 took = self._commit(connection, rows, at, at_once if limit is None else min(at_once, limit - done))
                 self._committed = True
