@@ -204,7 +204,7 @@ def _batches(rows: sqlite3.Connection) -> Iterator[list[tuple[Source, list[str]]
     reader = TextRows(rows)
     numbers = [number for (number,) in rows.execute("SELECT id FROM event ORDER BY id")]
     for at in range(0, len(numbers), _AT_ONCE):
-        yield reader.read(numbers[at : at + _AT_ONCE])
+        yield list(reader.read(numbers[at : at + _AT_ONCE]))
 
 
 def _ask_plain(db: sqlite3.Connection, kind: Kind, number: int) -> list[tuple[int]]:

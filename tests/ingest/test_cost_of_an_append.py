@@ -6,6 +6,7 @@ Counted in instructions of SQLite, which are the same at every run.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -59,13 +60,42 @@ def cost(folder: Path, turns: int, sessions: int) -> int:
     return counted[0] * STEP
 
 
-def test_in_a_long_session_of_a_long_history_a_message_costs_what_it_costs_in_a_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # These sessions fell quiet long ago; while one goes on, its document as a whole waits.
-    monkeypatch.setattr(text, "QUIET_MS", 1 << 50)
+def test_in_a_long_session_of_a_long_history_a_message_costs_what_it_costs_in_a_new_one(tmp_path: Path) -> None:
     small = cost(tmp_path / "small", 3, 1)
     long = cost(tmp_path / "long", 1_000, 1)
     many = cost(tmp_path / "many", 3, 400)
     assert long < 1.3 * small
     assert many < 1.3 * small
+
+
+def test_the_document_of_a_whole_session_waits_until_nothing_arrives_whatever_its_records_say(
+    small_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = conversation(small_world, "A", "tide0", "tide1", "tide2", "tide3")
+    path = session.path(small_world.home)
+    append(path, *session.lines)
+    small_world.store.mkdir()
+    store = small_world.store
+    pipeline = Pipeline(Config(store, store / "config.toml"), Environment(small_world.home))
+
+    def settled() -> tuple[int, int]:
+        pipeline.settle()
+        return pipeline.writer.db.execute("SELECT messages, whole FROM session").fetchone()
+
+    def read() -> None:
+        (found,) = [each for each in pipeline.discovery.found if each.file.path == str(path)]
+        pipeline.read([Found(found.harness, found.file, os.stat(path))])
+
+    try:
+        pipeline.sweep()
+        before = settled()
+        assert before[0] == before[1] > 0
+        session.user("23:00:00", "and now it is high")
+        append(path, session.lines[-1])
+        read()
+        assert settled() == (before[0] + 1, before[1])
+        later = time.time_ns() + text.QUIET_MS * 1_000_000
+        monkeypatch.setattr(time, "time_ns", lambda: later)
+        assert settled() == (before[0] + 1, before[0] + 1)
+    finally:
+        pipeline.close()

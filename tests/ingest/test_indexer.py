@@ -16,6 +16,7 @@ from following import append, conversation, until
 from outcrop.config import Config
 from outcrop.errors import IndexerEnded, InvalidRequest, StoreBusy
 from outcrop.harnesses import Environment
+from outcrop.ingest.discover import discover
 from outcrop.ingest.indexer import Indexer
 from outcrop.ingest.jobs import Jobs
 from outcrop.store.embedded.read import EmbeddedStore
@@ -186,3 +187,37 @@ def test_where_folders_cannot_be_watched_what_changes_is_found_all_the_same(
 def test_its_log_and_its_files_are_for_their_owner_alone(running: Running) -> None:
     for path in Path(running.world.store).rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_a_new_file_in_a_known_folder_is_read_without_a_listing(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(letter: str, word: str) -> None:
+        session = conversation(running.world, letter, word)
+        append(session.path(running.world.home), *session.lines)
+        until(lambda: running.world.data("search_sessions", query=word)["result_count"] == 1)
+
+    write("A", "avocet")  # its folder is new, which is listed once more a little later
+    until(lambda: not running.indexer._listings and not running.indexer._new_folders, what="the listing")
+    listed: list[tuple[Any, ...]] = []
+
+    def listing(*asked: Any) -> Any:
+        listed.append(asked)
+        return discover(*asked)
+
+    for module in ("indexer", "pipeline"):
+        monkeypatch.setattr(f"outcrop.ingest.{module}.discover", listing)
+    write("B", "bittern")
+    session = conversation(running.world, "B", "bittern", "curlew")
+    append(session.path(running.world.home), session.lines[-1])
+    until(lambda: running.world.data("search_sessions", query="curlew")["result_count"] == 1)
+    path = session.path(running.world.home)
+    (path.parent / "notes.txt").write_text("no session", encoding="utf-8")
+    write("C", "dunlin")
+    assert listed == []
+    # The next sweep knows them all the same.
+    running.indexer.reconcile(full=True).result(30)
+    assert len(listed) == 1
+    assert running.world.data("search_sessions", query="word")["result_count"] == 4
+    path.rename(path.with_name(path.name + ".jsonl"))
+    until(lambda: len(listed) > 1, what="a listing after a file went")

@@ -12,8 +12,10 @@ import pytest
 
 from outcrop.config import Config
 from outcrop.harnesses import REGISTRY, VARIABLES, Environment, Form, Harness, all_harnesses
-from outcrop.ingest.discover import Discovery, discover
+from outcrop.ingest.discover import Discovery, absolute_roots, discover, discover_at, known_roots
 from outcrop.ingest.places import Places
+from outcrop.ingest.told import remember
+from outcrop.store.embedded.write import FileRow, Writer
 
 SOURCES = [(harness, source) for harness in all_harnesses() for source in harness.sources]
 NAMES = [source for _, source in SOURCES]
@@ -67,10 +69,46 @@ def test_surroundings_arrive_as_they_were_told(tmp_path: Path) -> None:
     told = here.told()
     assert told == {"home": str(tmp_path), "variables": {"CODEX_HOME": "/elsewhere"}}
     again = Environment.of(told)
-    assert (again.home, dict(again.variables)) == (tmp_path, {"CODEX_HOME": "/elsewhere"})
+    assert (again.home, dict(again.variables), again.folder) == (tmp_path, {"CODEX_HOME": "/elsewhere"}, None)
+    assert Environment.of(Environment(tmp_path, {}, folder=tmp_path / "w").told()).folder == tmp_path / "w"
+    assert Environment.of({**told, "folder": "not/absolute"}).folder is None
     for broken in (None, [], {}, {"home": 1}, {"home": "/h"}, {"home": "/h", "variables": []}):
         with pytest.raises(ValueError):
             Environment.of(broken)
+
+
+def test_a_relative_folder_in_a_variable_is_the_one_of_whoever_tells_of_it(tmp_path: Path) -> None:
+    codex = next(harness for harness, source in SOURCES if source == "codex")
+    told = Environment(tmp_path, {"CODEX_HOME": "mine/codex"}, folder=tmp_path / "work").told()
+    roots = absolute_roots(codex, "codex", Environment.of(told))
+    assert roots == [tmp_path / "work" / "mine" / "codex"]
+    assert absolute_roots(codex, "codex", Environment(tmp_path, {"CODEX_HOME": "mine/codex"})) == []
+
+
+def test_a_root_that_nothing_needs_any_more_is_forgotten_after_90_days(tmp_path: Path) -> None:
+    gone, there, held = (tmp_path / name for name in ("gone", "there", "held"))
+    there.mkdir()
+    told = [Environment(tmp_path, {"CODEX_HOME": str(folder)}) for folder in (gone, there, held)]
+    (tmp_path / "store").mkdir()
+    writer = Writer(tmp_path / "store")
+    try:
+        with writer.transaction():
+            writer.save_file(
+                FileRow(0, str(held / "sessions" / "a.jsonl"), "codex", "codex", "jsonl", "transcript", None, None)
+            )
+        day = 86_400_000
+        now = 20_000 * day
+        assert remember(writer, told, now)["codex"] == [str(gone), str(there), str(held)]
+        assert str(gone) in remember(writer, [], now + 89 * day)["codex"]
+        remember(writer, told[:1], now + 89 * day)  # it is named again
+        assert str(gone) in remember(writer, [], now + 120 * day)["codex"]
+        before = writer.db.total_changes
+        assert remember(writer, [], now + 120 * day)["codex"] == [str(gone), str(there), str(held)]
+        assert writer.db.total_changes == before
+        assert remember(writer, [], now + 180 * day)["codex"] == [str(there), str(held)]
+        assert known_roots(writer.db)["codex"] == [str(there), str(held)]
+    finally:
+        writer.close()
 
 
 def copied(harness: Harness, source: str, home: Path) -> list[Path]:
@@ -103,6 +141,23 @@ def test_every_file_that_is_found_is_followed(harness: Harness, source: str, tmp
                 assert found.file.path in polled
             assert places.find(path) is not None
             assert source in places.sources_of(path) or found.file.path in polled
+
+
+@pytest.mark.parametrize(("harness", "source"), SOURCES, ids=NAMES)
+def test_what_is_found_at_a_path_is_what_a_listing_finds_there(harness: Harness, source: str, tmp_path: Path) -> None:
+    config, environment = Config(tmp_path, tmp_path / "config.toml"), Environment(tmp_path)
+    for root in copied(harness, source, tmp_path):
+        (root / "a link").symlink_to(root.parent)
+        also = {source: [str(root)]}
+        listed = {found.file.path: found.file for found in discover(config, environment, source, also).found}
+        for path in root.rglob("*"):
+            met = discover_at(config, environment, source, str(path), also)
+            if met is None:
+                assert source not in ("claude", "codex")
+                continue
+            below = os.path.join(path, "")
+            there = {place: file for place, file in listed.items() if place == str(path) or place.startswith(below)}
+            assert {found.file.path: found.file for found in met} == there, path
 
 
 @pytest.mark.parametrize(("harness", "source"), SOURCES, ids=NAMES)

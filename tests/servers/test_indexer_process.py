@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -709,3 +710,74 @@ def test_the_roots_of_all_surroundings_are_followed_together(quiet: World, tmp_p
         until(lambda: finds(quiet, "curlew"))
         found = quiet.run("status", "--json").json
         assert [source["missing"] for source in found["sources"]] == [0, 0]
+
+
+def test_a_rebuild_that_is_handed_over_shows_how_far_it_is(quiet: World) -> None:
+    long = conversation(quiet, "A", *(f"tide{number}" for number in range(3_000)))
+    append(long.path(quiet.home), *long.lines)
+    with Follower(quiet) as follower:
+        follower.current()
+        events = quiet.data("search_sessions", query="word")["result_count"]
+        assert events
+        primary, secondary = os.openpty()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "outcrop", "rebuild"],
+            env={**quiet.environment, "TERM": "xterm", "COLUMNS": "120"},
+            stdout=subprocess.PIPE,
+            stderr=secondary,
+        )
+        os.close(secondary)
+        seen = b""
+        with suppress(OSError):  # the other end is closed
+            while piece := os.read(primary, 65_536):
+                seen += piece
+        os.close(primary)
+        out, _ = child.communicate(timeout=PATIENCE)
+        assert child.returncode == 0
+        assert b"documents indexed anew" in out
+        assert re.search(rb"[0-9,]+ of 3,[0-9]{3} documents", seen), seen
+        assert follower.process.poll() is None
+
+
+@AS_ROOT
+def test_two_users_have_an_indexer_each_and_none_can_use_the_others_folder() -> None:
+    with tempfile.TemporaryDirectory() as folder, followed(Path(folder) / "mine") as mine:
+        os.chmod(folder, 0o777)
+        mine.follows = False
+        mine.write("K")
+        theirs = World(Path(folder) / "theirs")
+        theirs.write("K")
+        for path in (theirs.folder, *theirs.folder.rglob("*")):
+            os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+        user = ("setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups")
+        with Follower(mine) as my, Follower(theirs, prefix=user) as their:
+            my.current()
+            their.current()
+            assert theirs.store.stat().st_uid == STRANGER
+            assert len({my.process.pid, their.process.pid}) == 2
+            before = sorted((path, path.stat().st_mtime_ns) for path in mine.store.rglob("*"))
+            os.chmod(mine.folder, 0o755)
+            for words in (
+                ["index"],
+                ["status"],
+                ["events", "beam"],
+                ["rebuild"],
+                ["watch"],
+                ["search", "beam"],
+                ["mcp"],
+            ):
+                told = subprocess.run(
+                    [*user, sys.executable, "-m", "outcrop", *words],
+                    env={**theirs.environment, "OUTCROP_HOME": str(mine.store)},
+                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, cwd="/",
+                )  # fmt: skip
+                # The settings of a data folder lie in it: they are what is missed first.
+                assert told.returncode == 2, (words, told)
+                assert told.stderr == f"outcrop: error: {mine.store}/config.toml: cannot be read: Permission denied\n"
+            assert sorted((path, path.stat().st_mtime_ns) for path in mine.store.rglob("*")) == before
+            # What one reads only the other wrote: each finds its own all the same.
+            session = conversation(mine, "A", "avocet")
+            append(session.path(mine.home), *session.lines)
+            until(lambda: finds(mine, "avocet"), what="a message in the one")
+            my.current()
+            their.current()

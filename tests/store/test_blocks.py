@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
+from outcrop.store.embedded.blocks import KEPT_BYTES, Blocks
 from outcrop.store.embedded.rows import decode_block, encode_block, encode_content
 
 
@@ -24,3 +28,21 @@ def test_threads_never_garble_each_others_blocks() -> None:
             list(pool.map(work, range(6)))
     finally:
         sys.setswitchinterval(before)
+
+
+def test_large_contents_do_not_stay_decoded_by_their_number_alone() -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE TABLE block (id INTEGER PRIMARY KEY, size INTEGER, z BLOB)")
+        for number in range(60):
+            z, size = encode_block([encode_content({"text": f"{number} " + "x" * 1_000_000})])
+            db.execute("INSERT INTO block VALUES (?, ?, ?)", (number, size, z))
+        blocks = Blocks(db, 64)
+        tracemalloc.start()
+        try:
+            for number in range(60):
+                assert blocks.content(number, 0)["text"].startswith(f"{number} ")
+            assert tracemalloc.get_traced_memory()[0] < KEPT_BYTES + 2_000_000
+            blocks.clear()
+            assert tracemalloc.get_traced_memory()[0] < 1_000_000
+        finally:
+            tracemalloc.stop()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +23,7 @@ from outcrop.model import CONVERSATION, EVENT_TYPES, EventType
 from outcrop.search.events import EventHits, EventQuery, search_events
 from outcrop.store.embedded import analysis, text, text_fields
 from outcrop.store.embedded.coverage import TRICKLE
+from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.read import EmbeddedStore
 from outcrop.store.embedded.text import TextReader, TextWriter, rebuild
 
@@ -485,3 +488,69 @@ def test_a_file_of_deletions_that_a_kill_left_does_not_stop_later_commits(histor
     history.db.executemany("INSERT INTO text_todo (doc, class) VALUES (?, ?)", stale)
     history.drain()
     assert set(texts(history.home, "lantern")) == {"lantern two"}
+
+
+def test_a_commit_ends_before_what_waits_for_the_engine_is_large(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "QUEUE_BYTES", 100_000)
+    history.add("a", [user(f"lamp number{number} " + "beacon " * 3_000, number) for number in range(12)])
+    history.add("b", [user(f"lamp small{number}", 100 + number) for number in range(40)])
+    commits: list[tuple[int, int]] = []
+    history.writer.drain(history.db, lambda done, total: commits.append((done, total)))
+    assert len(commits) >= 6  # each of the long ones holds 40 kB and more: text, stems, and what was said before
+    assert (commits[-1], sorted(commits)) == ((52, 52), commits)
+    assert len(search(history.home, "lamp", limit=100).hits) == 52
+    # One alone that is larger than all that may wait, and the small commits that are written again with the next.
+    for number in range(4):
+        history.add("c", [user(f"lamp huge{number} " + "reef " * 30_000, 1_000 + number)])
+        history.drain()
+        assert len(texts(history.home, f"huge{number}")) == 1
+    assert len(search(history.home, "lamp", limit=100).hits) == 56
+    rebuild(history.db)
+    history.drain()
+    assert len(search(history.home, "lamp", limit=100).hits) == 56
+
+
+def test_more_than_is_put_in_order_at_once_is_drained(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "ORDERED", 7)
+    monkeypatch.setattr(text, "FIRST_COMMIT", 3)
+    history.add("a", [user(f"lamp number{number}", number) for number in range(30)])
+    told: list[tuple[int, int]] = []
+    assert history.writer.drain(history.db, lambda done, total: told.append((done, total))) == 30
+    assert {total for _, total in told} == {30}
+    assert len(search(history.home, "lamp").hits) == 30
+    rebuild(history.db)
+    assert history.drain() == 30
+    assert len(search(history.home, "lamp").hits) == 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such call")
+def test_pages_of_the_index_are_given_back_and_those_of_others_are_not(tmp_path: Path) -> None:
+    size = 8 << 20
+    (tmp_path / "text").mkdir()
+    paths = [tmp_path / "text" / "some", tmp_path / "other"]
+    maps = []
+    for path in paths:
+        path.write_bytes(os.urandom(size))
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            maps.append(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ))
+        assert len(set(maps[-1][:: mmap.PAGESIZE])) > 1
+    assert [resident(path) >= size for path in paths] == [True, True]
+    pages = Pages(tmp_path / "text")
+    pages.give_back(1 << 40)
+    assert resident(paths[0]) >= size
+    pages.give_back(0)
+    assert resident(paths[0]) < size // 10
+    assert resident(paths[1]) >= size
+    assert maps[0][:] == paths[0].read_bytes()
+    for each in maps:
+        each.close()
+
+
+def resident(path: Path) -> int:
+    """Bytes of a mapped file that this process has in memory."""
+    told = Path("/proc/self/smaps").read_text(encoding="utf-8").split(f"{path}\n", 1)[1]
+    (line,) = re.findall(r"^Rss: +(\d+) kB", told, re.MULTILINE)[:1]
+    return int(line) * 1024

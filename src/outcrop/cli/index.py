@@ -21,13 +21,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from outcrop.cli.bar import Bar
     from outcrop.cli.context import load_config
     from outcrop.harnesses import all_sources
 
     config = load_config()
     if args.source is not None and args.source not in all_sources():
         raise ConfigError(f"unknown source: {args.source} (known: {', '.join(all_sources())})")
-    with _Bar() as bar:
+    with Bar() as bar:
         summary = _indexed(config, args, bar.tell)
     if args.json:
         output.json_line(
@@ -81,41 +82,3 @@ def _indexed(config: Config, args: Namespace, progress: Progress) -> Summary:
 
 def _number(value: int) -> str:
     return f"{value:,}"
-
-
-class _Bar:
-    """A progress bar on stderr, where a person looks at it; nothing elsewhere."""
-
-    def __init__(self) -> None:
-        self._progress: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def tell(self, path: str, done: int, total: int, events: int) -> None:
-        if not sys.stderr.isatty():
-            return
-        if self._progress is None:
-            self._start(total)
-        self._progress.update(self._task, completed=done, total=max(total, done), events=_number(events))
-
-    def _start(self, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._progress = Progress(
-            TextColumn("indexing"),
-            BarColumn(),
-            DownloadColumn(),
-            TextColumn("{task.fields[events]} events"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._progress.add_task("indexing", total=total, events="0")
-        self._progress.start()
-
-    def __exit__(self, *error: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()

@@ -14,6 +14,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from outcrop.cli import jobs
+    from outcrop.cli.bar import Bar
     from outcrop.cli.context import load_config
     from outcrop.harnesses import Environment
     from outcrop.ingest.lock import writer_lock
@@ -25,15 +26,17 @@ def run(args: Namespace) -> int:
     if not database_path(config.home).exists():
         raise StoreMissing
 
-    def alone(wait: float) -> dict[str, Any]:
-        keep_private()
-        with writer_lock(config.home, wait), engine_errors():
-            pipeline = Pipeline(config, Environment.here())
-            try:
-                return {"settled": pipeline.rebuild()}
-            finally:
-                pipeline.close()
+    with Bar() as bar:
 
-    settled = jobs.done(config, "rebuild", {}, alone)["settled"]
+        def alone(wait: float) -> dict[str, Any]:
+            keep_private()
+            with writer_lock(config.home, wait), engine_errors():
+                pipeline = Pipeline(config, Environment.here())
+                try:
+                    return {"settled": pipeline.rebuild(lambda done, total: bar.tell("", done, total, done))}
+                finally:
+                    pipeline.close()
+
+        settled = jobs.done(config, "rebuild", {}, alone, bar.tell)["settled"]
     print(f"{settled:,} documents indexed anew")
     return EXIT_OK

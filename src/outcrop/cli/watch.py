@@ -8,6 +8,7 @@ import threading
 import time
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,10 @@ def run(args: Namespace) -> int:
 
     config = load_config()
     linger = args.linger if args.linger is not None else (LINGER_SECONDS if args.background else None)
-    indexer = Indexer(config, Environment.here(), linger)
+    environment = Environment.here()
+    if args.background:  # started elsewhere than whoever wants it: that tells where it runs
+        environment = replace(environment, folder=None)
+    indexer = Indexer(config, environment, linger)
     jobs = Jobs(indexer)
     vault = _session_search(config, indexer)
     signals = _Signals(indexer.stop)

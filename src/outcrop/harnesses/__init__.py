@@ -100,15 +100,22 @@ class Environment:
     variables: Mapping[str, str] = field(default_factory=dict)
     platform: str = "linux"
     """As `sys.platform`: linux, darwin, win32."""
+    folder: Path | None = None
+    """The working directory, from which relative paths in variables start; None where it says nothing."""
 
     @classmethod
     def here(cls) -> Environment:
-        return cls(Path.home(), os.environ, sys.platform)
+        try:
+            folder = Path.cwd()
+        except OSError:  # it was deleted
+            folder = None
+        return cls(Path.home(), os.environ, sys.platform, folder)
 
     def told(self) -> dict[str, Any]:
         """What of it decides where sessions lie, as JSON, for a process in other surroundings."""
         variables = {name: self.variables[name] for name in VARIABLES if self.variables.get(name)}
-        return {"home": str(self.home), "variables": variables}
+        folder = {"folder": str(self.folder)} if self.folder is not None else {}
+        return {"home": str(self.home), "variables": variables, **folder}
 
     @classmethod
     def of(cls, told: Any) -> Environment:
@@ -119,7 +126,9 @@ class Environment:
         if not isinstance(variables, dict):
             raise ValueError("variables must be an object")
         known = {name: text for name in VARIABLES if isinstance(text := variables.get(name), str)}
-        return cls(Path(told["home"]), known, sys.platform)
+        folder = told.get("folder")
+        placed = Path(folder) if isinstance(folder, str) and os.path.isabs(folder) else None
+        return cls(Path(told["home"]), known, sys.platform, placed)
 
 
 @dataclass(slots=True, frozen=True)
@@ -214,6 +223,13 @@ class Harness(Protocol):
 
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
         """The files under a root. What cannot be listed goes to `unlisted`, or is raised as OSError for all of it."""
+
+    def discover_at(self, source: str, root: Path, path: Path) -> Iterable[SourceFile] | None:
+        """What `discover` would find at a path below the root, or below it where it is a folder. Raises OSError.
+
+        None: only a listing of the whole root tells.
+        """
+        return None
 
     def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
         """A fold that starts anew, or goes on from `state`."""

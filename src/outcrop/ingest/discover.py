@@ -77,6 +77,33 @@ def discover(
     return discovery
 
 
+def discover_at(
+    config: Config, environment: Environment, source: str, path: str, also: Mapping[str, Sequence[str]] | None = None
+) -> list[Found] | None:
+    """The files of a source at a path without links, or below it, as `discover` would find them.
+
+    None where only a listing of the whole source tells, also where anything about them is out of the ordinary.
+    """
+    discovery = Discovery(config.retention_cutoff(time.time_ns() // 1_000_000) * 1_000_000)
+    harness = next(harness for harness in all_harnesses() if source in harness.sources)
+    for root in roots_of(harness, source, config, environment, also):
+        inside = os.path.relpath(path, os.path.realpath(root))
+        if inside.split(os.sep)[0] in (os.curdir, os.pardir):
+            continue
+        try:
+            files = harness.discover_at(source, root, root / inside)
+            if files is None:
+                return None
+            for file in files:
+                _stat(discovery, harness, file)
+        except OSError:
+            return None
+    if UNLISTED or discovery.refused or discovery.degraded:
+        UNLISTED.clear()
+        return None
+    return discovery.found
+
+
 def roots_of(
     harness: Harness,
     source: str,
@@ -87,9 +114,19 @@ def roots_of(
     """The folders of a source, existing or not: those configured, else those of the surroundings and `also`."""
     roots: Sequence[Path] | None = config.source(source).roots
     if roots is None:
-        roots = [*harness.roots(source, environment), *(Path(root) for root in (also or {}).get(source, ()))]
+        roots = [*absolute_roots(harness, source, environment), *(Path(root) for root in (also or {}).get(source, ()))]
     # One folder may be named in several spellings.
     return list({os.path.realpath(root): Path(root) for root in reversed(roots)}.values())
+
+
+def absolute_roots(harness: Harness, source: str, environment: Environment) -> list[Path]:
+    """The default roots; one that a variable names by a relative path lies where the agents of that shell run.
+
+    Where that is not known such a root is left out.
+    """
+    folder = environment.folder
+    roots = harness.roots(source, environment)
+    return [root if folder is None else folder / root for root in roots if folder is not None or root.is_absolute()]
 
 
 def _source_of(item: Found | tuple[Any, ...]) -> str:

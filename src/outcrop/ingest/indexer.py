@@ -20,12 +20,13 @@ from typing import Any
 
 from outcrop.config import Config
 from outcrop.errors import IndexerEnded, OutcropError, ResourceExhausted
-from outcrop.harnesses import Environment, all_harnesses, all_sources
-from outcrop.ingest.discover import Discovery, Found, discover
+from outcrop.harnesses import Environment, all_sources
+from outcrop.ingest.discover import Discovery, Found, discover, discover_at
 from outcrop.ingest.lock import writer_lock
 from outcrop.ingest.observed import Observed
 from outcrop.ingest.pipeline import Pipeline, Progress, Summary
 from outcrop.ingest.places import Places, Spot, changed
+from outcrop.ingest.told import remember
 from outcrop.ingest.watch import Watch
 from outcrop.paths import keep_private
 from outcrop.store.embedded.database import database_path, engine_errors
@@ -371,12 +372,13 @@ class Indexer:
         with self._changed:
             paths, self._dirty = self._dirty, set()
         spots: dict[str, Spot] = {}
+        unknown: list[str] = []
         for path in paths:
             spot = self._places.find(path)
             if spot is not None:
                 spots[spot.file.path] = spot
             elif path not in self._irrelevant:
-                self._list_soon(path)
+                unknown.append(path)
         found: list[Found] = []
         for spot in spots.values():
             spot.changed()  # noted before it is read: what is written meanwhile is seen the next time
@@ -384,6 +386,10 @@ class Indexer:
                 found.append(Found(spot.harness, spot.file, spot.look()))
             except OSError:
                 self._list_soon(spot.file.path, spot.file.source)
+        for path in unknown:  # last: what is new may be what was at a place where nothing is any more
+            new = self._meet(path)
+            found += new
+            spots |= {each.file.path: self._places.spots[each.file.path] for each in new}
         if not found:
             return Summary()
         summary = self._pipeline.read(found)
@@ -408,13 +414,27 @@ class Indexer:
         with self._changed:
             self._dirty.update(spot.file.path for spot in spots)
 
+    def _meet(self, path: str) -> list[Found]:
+        """New files at a path, where its harness tells that without a listing; else that is done soon."""
+        sources = self._places.sources_of(path)
+        met = [
+            None if name in self._vanished
+            else discover_at(self.config, self._environment, name, path, self._pipeline.known_roots)
+            for name in sources
+        ]  # fmt: skip
+        if None in met or not os.path.isfile(path):  # in a folder files may have come before it was watched
+            self._list_soon(path)
+        elif not any(met):
+            self._pass_over(path)
+        new = [each for some in met if some for each in some if each.file.path not in self._places.spots]
+        for each in new:
+            self._places.add(each)
+        return new
+
     def _list_soon(self, path: str, source: str | None = None) -> None:
         """A path that is not known, or not there any more, asks for a listing of its source."""
         if source is None:
-            if len(self._irrelevant) >= _UNKNOWN_KEPT:
-                self._irrelevant.clear()
-            if os.path.lexists(path):  # one that is gone may come again
-                self._irrelevant[path] = None
+            self._pass_over(path)
         now = time.monotonic()
         for name in self._places.sources_of(path) if source is None else {source}:
             if source is None:
@@ -427,6 +447,13 @@ class Indexer:
             self._listings[name] = min(due, self._listings.get(name, due))
             if os.path.isdir(path):
                 self._new_folders.add(name)
+
+    def _pass_over(self, path: str) -> None:
+        """Not to be asked about again, unless a listing finds it."""
+        if len(self._irrelevant) >= _UNKNOWN_KEPT:
+            self._irrelevant.clear()
+        if os.path.lexists(path):  # one that is gone may come again
+            self._irrelevant[path] = None
 
     def _read_unseen(self) -> bool:
         """Read new files of sources: a listing of all may be dear, and a sweep that runs may take minutes."""
@@ -499,22 +526,12 @@ class Indexer:
             self._remember(told)
 
     def _remember(self, told: list[Environment] | tuple[()]) -> None:
-        import json
-
-        writer, before = self._pipeline.writer, self._pipeline.known_roots
-        known = {source: list(roots) for source, roots in before.items()}
-        for environment in (self._environment, *told):
-            for harness in all_harnesses():
-                for source in harness.sources:
-                    roots = known.setdefault(source, [])
-                    roots += [str(root) for root in harness.roots(source, environment) if str(root) not in roots]
-        self._pipeline.known_roots = known
-        if known != before:
-            with writer.transaction():
-                writer.set_meta("known_roots", json.dumps(known))
-            if told:
-                self._place(force=True)
-                self.sweep()
+        pipeline = self._pipeline
+        before = pipeline.known_roots
+        pipeline.known_roots = remember(pipeline.writer, (self._environment, *told), time.time_ns() // 1_000_000)
+        if told and pipeline.known_roots != before:
+            self._place(force=True)
+            self.sweep()
 
     def _check_home(self) -> None:
         if _identity(self.config.home) != self._home:

@@ -43,13 +43,14 @@ class Jobs:
         """Have a job done: its result as JSON. `tell` hears of progress and may raise to end it.
 
         `reconcile` reads what is newest; with `sweep` all that changed, with `full` everything, with `source` one
-        source. `rebuild` builds the text index anew. Raises InvalidRequest for parameters that make no sense.
+        source. `rebuild` builds the text index anew; it tells of documents in place of bytes, and of no path. Raises
+        InvalidRequest for parameters that make no sense.
         """
         return self._indexer.submit(self._work(name, params, tell), quick=name == "reconcile" and not _thorough(params))
 
     def _work(self, name: str, params: dict[str, Any], tell: Progress) -> Callable[[Pipeline], dict[str, Any]]:
         if name == "rebuild":
-            return lambda pipeline: {"settled": pipeline.rebuild()}
+            return lambda pipeline: {"settled": pipeline.rebuild(lambda done, total: tell("", done, total, done))}
         source = params.get("source")
         if source is not None and source not in all_sources():
             raise InvalidRequest(f"unknown source: {source}", "source")

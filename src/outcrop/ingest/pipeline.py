@@ -229,12 +229,12 @@ class Pipeline:
             with self.writer.transaction():
                 self.writer.set_meta("first_build", "done")
 
-    def rebuild(self) -> int:
-        """Build the text index anew from the rows; how many documents it took."""
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Build the text index anew from the rows; how many documents it took. `progress`: (documents done, all)."""
         from outcrop.store.embedded.text import rebuild
 
         rebuild(self.writer.db)
-        return self.text.drain(self.writer.db, breathe=self.breathe)
+        return self.text.drain(self.writer.db, progress, breathe=self.breathe)
 
     def pack(self) -> None:
         """Write the contents that came one by one together, session by session."""

@@ -59,16 +59,16 @@ class ClaudeCode(Harness):
         return list(dict.fromkeys(folder / "projects" for folder in folders))
 
     def discover(self, source: str, root: Path) -> Iterator[SourceFile]:
-        if source == CLAUDE and (root / "projects").is_dir():
-            root = root / "projects"
-        for folder, folders, files in os.walk(root, onerror=unlisted):
-            folders[:] = sorted(name for name in folders if name not in _NOT_SESSIONS)
-            place = PurePath(folder).relative_to(root).parts
-            for name in sorted(files):
-                if name.endswith((".jsonl", ".json")):
-                    file = _cowork_file(folder, place, name) if source == COWORK else _file(folder, place, name)
-                    if file is not None:
-                        yield file
+        top = _top(source, root)
+        yield from _below(source, top, top)
+
+    def discover_at(self, source: str, root: Path, path: Path) -> list[SourceFile]:
+        top = _top(source, root)
+        if top not in (path, *path.parents) or not _NOT_SESSIONS.isdisjoint(path.relative_to(top).parts):
+            return []
+        if path.is_dir():
+            return [] if path.is_symlink() else list(_below(source, top, path))
+        return list(_taken(source, top, path.parent, [path.name]))
 
     def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
         # Imported here: commands that only want the names of the sources must start fast.
@@ -105,6 +105,26 @@ def identity(file: SourceFile) -> Identity:
         outputs=str(session / "tool-results") if session else None,
         remote=file.source == COWORK,
     )
+
+
+def _top(source: str, root: Path) -> Path:
+    """The folder that places are told from: a root may be that of the projects, or the one above."""
+    return root / "projects" if source == CLAUDE and (root / "projects").is_dir() else root
+
+
+def _below(source: str, top: Path, start: Path) -> Iterator[SourceFile]:
+    for folder, folders, names in os.walk(start, onerror=unlisted):
+        folders[:] = sorted(name for name in folders if name not in _NOT_SESSIONS)
+        yield from _taken(source, top, folder, names)
+
+
+def _taken(source: str, top: Path, folder: str | Path, names: list[str]) -> Iterator[SourceFile]:
+    place = PurePath(folder).relative_to(top).parts
+    for name in sorted(names):
+        if name.endswith((".jsonl", ".json")):
+            file = _cowork_file(str(folder), place, name) if source == COWORK else _file(str(folder), place, name)
+            if file is not None:
+                yield file
 
 
 def _file(folder: str, place: tuple[str, ...], name: str, owner: str | None = None) -> SourceFile | None:

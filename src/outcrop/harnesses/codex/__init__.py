@@ -40,18 +40,22 @@ class Codex(Harness):
         real = os.path.realpath(root)
         for folder, deep in (("sessions", True), ("archived_sessions", False)):
             for place, names in _listing(root / folder, real, deep):
-                plain = set(names)
-                for name in sorted(names):
-                    form = _form(name)
-                    if form is None or (form is Form.ZSTD_LINES and name.removesuffix(".zst") in plain):
-                        continue
-                    path = os.path.join(place, name)
-                    if not os.path.islink(path) or _inside(path, real):
-                        found = _ID.search(name)
-                        yield SourceFile(path, source, form, native=found[0].lower() if found else None)
-        index = os.path.join(root, _INDEX)
-        if os.path.isfile(index) and _inside(index, real):
-            yield SourceFile(index, source, role="index")
+                yield from _taken(source, place, names, real)
+        yield from _index_of(source, root, real)
+
+    def discover_at(self, source: str, root: Path, path: Path) -> list[SourceFile]:
+        real = os.path.realpath(root)
+        parts = path.relative_to(root).parts
+        if parts == (_INDEX,):
+            return list(_index_of(source, root, real))
+        deep = parts[:1] == ("sessions",)
+        if not deep and (parts[:1] != ("archived_sessions",) or len(parts) > 2):
+            return []
+        if path.is_dir():
+            if path.is_symlink() or not (deep or len(parts) == 1):
+                return []
+            return [file for place, names in _listing(path, real, deep) for file in _taken(source, place, names, real)]
+        return list(_taken(source, str(path.parent), [path.name], real))
 
     def reader(self, file: SourceFile, state: dict[str, Any] | None, side: Side) -> Reader:
         # Imported here: commands that only want the names of the sources must start fast.
@@ -92,6 +96,22 @@ def _listing(folder: Path, real: str, deep: bool) -> Iterator[tuple[str, list[st
         if not deep:
             folders.clear()
         yield place, names
+
+
+def _taken(source: str, place: str, names: list[str], real: str) -> Iterator[SourceFile]:
+    for name in sorted(names):
+        form, path = _form(name), os.path.join(place, name)
+        if form is None or (form is Form.ZSTD_LINES and os.path.lexists(path.removesuffix(".zst"))):
+            continue
+        if not os.path.islink(path) or _inside(path, real):
+            found = _ID.search(name)
+            yield SourceFile(path, source, form, native=found[0].lower() if found else None)
+
+
+def _index_of(source: str, root: Path, real: str) -> Iterator[SourceFile]:
+    index = os.path.join(root, _INDEX)
+    if os.path.isfile(index) and _inside(index, real):
+        yield SourceFile(index, source, role="index")
 
 
 def _inside(path: str, real: str) -> bool:

@@ -9,38 +9,43 @@ from typing import Any
 
 from outcrop.store.embedded import rows
 
+KEPT_BYTES = 16 * 1024 * 1024
+"""Of contents that stay decoded, though the newest block stays whatever its size: one content may have 16 MiB."""
+
 
 class Blocks:
-    """The contents of blocks by number; `kept` of them stay decoded. For one thread, as its connection is."""
+    """The contents of blocks by number; up to `kept` of them stay decoded. For one thread, as its connection is."""
 
     def __init__(self, db: sqlite3.Connection, kept: int) -> None:
         self._db = db
         self._kept = kept
-        self._blocks: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
+        self._blocks: OrderedDict[int, tuple[list[dict[str, Any]], int]] = OrderedDict()
+        self._bytes = 0
 
     def load(self, numbers: Iterable[int]) -> None:
         """Have blocks ready that are about to be asked for: one statement reads as many as are kept."""
         wanted = [number for number in dict.fromkeys(numbers) if number not in self._blocks][: self._kept]
         if len(wanted) > 1:
             marks = ",".join("?" * len(wanted))
-            for number, z in self._db.execute(f"SELECT id, z FROM block WHERE id IN ({marks})", wanted):
-                self._keep(number, rows.decode_block(z))
+            for number, z, size in self._db.execute(f"SELECT id, z, size FROM block WHERE id IN ({marks})", wanted):
+                self._keep(number, rows.decode_block(z), size)
 
     def block(self, number: int) -> list[dict[str, Any]]:
         """The contents of a block, empty where there is none. Raises BackendFailure where it is damaged."""
-        contents = self._blocks.get(number)
-        if contents is not None:
+        known = self._blocks.get(number)
+        if known is not None:
             self._blocks.move_to_end(number)
-            return contents
-        row = self._db.execute("SELECT z FROM block WHERE id = ?", (number,)).fetchone()
-        contents = rows.decode_block(row[0]) if row else []
-        self._keep(number, contents)
+            return known[0]
+        row = self._db.execute("SELECT z, size FROM block WHERE id = ?", (number,)).fetchone()
+        contents, size = (rows.decode_block(row[0]), row[1]) if row else ([], 0)
+        self._keep(number, contents, size)
         return contents
 
-    def _keep(self, number: int, contents: list[dict[str, Any]]) -> None:
-        self._blocks[number] = contents
-        if len(self._blocks) > self._kept:
-            self._blocks.popitem(last=False)
+    def _keep(self, number: int, contents: list[dict[str, Any]], size: int) -> None:
+        self._blocks[number] = contents, size
+        self._bytes += size
+        while len(self._blocks) > 1 and (len(self._blocks) > self._kept or self._bytes > KEPT_BYTES):
+            self._bytes -= self._blocks.popitem(last=False)[1][1]
 
     def content(self, number: int, slot: int) -> dict[str, Any]:
         """What stands at a place of a block, empty where nothing does."""
@@ -50,3 +55,4 @@ class Blocks:
     def clear(self) -> None:
         """Forget them: rows may have changed."""
         self._blocks.clear()
+        self._bytes = 0

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, Text
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import text_fields, text_files
 from outcrop.store.embedded.database import engine_errors
+from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
 from outcrop.store.embedded.text_rows import TextRows
 
@@ -33,9 +35,12 @@ FIRST_COMMIT = 2_000
 """Documents of a writer's first commit, so that the newest sessions are found soon."""
 NEXT_COMMIT = 30_000
 """Of each later one: commits of 20,000 cost a fifth more CPU, as their segments are merged more often."""
-COMMIT_CHARACTERS = 160_000_000
+QUEUE = 10_000
+"""Documents that the engine lets wait for its thread, whatever their size."""
+QUEUE_BYTES = 40_000_000
+"""Of those that may wait: a commit ends before there are more, as it alone waits for the queue to be empty."""
 QUIET_MS = 60_000
-"""A session this long without an event is quiet: its whole document is written."""
+"""A session of which nothing arrived for this long is quiet: its whole document is written."""
 _READ_AT_ONCE = 500
 TAIL = 32
 """Documents up to which a small commit writes those of the small commits before it again, all into one segment.
@@ -45,17 +50,23 @@ would write the newest ten thousand documents again at every eighth message."""
 _ATTEMPTS = 3
 _NO_MARKER = 0
 
+ORDERED = 300_000
+"""Entries that are put in order at once: all of a long history would hold 100 bytes of memory each."""
+
 _ORDER = """CREATE TEMP TABLE text_order AS
     SELECT q.seq, q.doc, 0 AS whole FROM text_todo q LEFT JOIN event e ON e.id = q.doc
     LEFT JOIN session s ON s.id = e.session LEFT JOIN turn t ON t.id = e.turn
-    WHERE q.class <= ? ORDER BY {} s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq"""
+    WHERE q.class <= ? ORDER BY {} s.updated DESC, e.session, t.ord, e.turn, e.ord, q.seq {}"""
 """What one commit holds is read session by session, so that each block is decoded once; of more, talk comes first."""
 _ORDER_WHOLE = """CREATE TEMP TABLE text_order AS
     SELECT q.seq, q.doc, 1 AS whole FROM text_todo q LEFT JOIN session s ON s.id = q.doc WHERE q.class = 2
-    AND (s.id IS NULL OR s.event_count = 0 OR s.messages >= 2 * s.whole OR abs(? - s.updated) >= ?
-         OR q.seq BETWEEN ? AND ?)
+    AND (s.id IS NULL OR s.event_count = 0 OR s.messages >= 2 * s.whole OR q.seq BETWEEN ? AND ? OR abs(? - coalesce(
+        (SELECT f.seen_at FROM turn t JOIN file f ON f.id = t.file WHERE t.session = s.id ORDER BY t.ord DESC LIMIT 1),
+        0)) >= ?)
     ORDER BY s.updated DESC, q.seq"""
-"""Whole sessions that are quiet, gone, twice as long as their document says, or wanted by a rebuild."""
+"""Whole sessions that are quiet, gone, twice as long as their document says, or wanted by a rebuild.
+
+When the file of its last turn was read tells when something arrived: what the records say may be of another year."""
 _QUEUE_SESSIONS = "INSERT INTO text_todo (doc, class) SELECT id, 2 FROM session WHERE event_count > 0 ORDER BY id"
 _QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONVERSATION_CODES} FROM event
     WHERE type <> {TYPE_CODE[EventType.UNKNOWN]} ORDER BY id"""
@@ -100,6 +111,7 @@ class TextWriter:
         self.hurry: Callable[[], bool] = lambda: False
         """Whether something more urgent than the rest of a commit waits."""
         self._folder = home / FOLDER
+        self._pages = Pages(self._folder)
         self._thorough = False
         self._open: dict[str, IndexWriter] = {}
         self._committed = False
@@ -154,10 +166,14 @@ class TextWriter:
             else:
                 total = int(connection.execute("SELECT count(*) FROM text_todo WHERE class <= ?", most).fetchone()[0])
                 at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
-                connection.execute(_ORDER.format("q.class," if total > at_once else ""), most)
+                limited = f"LIMIT {ORDERED}" if total > ORDERED else ""
+                connection.execute(_ORDER.format("q.class," if total > at_once else "", limited), most)
             at = 0
             anew = False
-            while at < total and not anew and (limit is None or done < limit):
+            ordered = min(total, ORDERED) if not whole else total
+            while at < ordered and not anew and (limit is None or done < limit):
+                if total > FIRST_COMMIT:
+                    self._pages.watch()
                 at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
                 took = self._commit(connection, rows, at, at_once if limit is None else min(at_once, limit - done))
                 self._committed = True
@@ -183,7 +199,7 @@ class TextWriter:
     def _order_whole(connection: sqlite3.Connection) -> int:
         meta = stored_meta(connection)
         rebuilt = (int(meta["text_from"]) + 1, int(meta["text_to"])) if meta.get("text_next") else (1, 0)
-        connection.execute(_ORDER_WHOLE, (time.time_ns() // 1_000_000, QUIET_MS, *rebuilt))
+        connection.execute(_ORDER_WHOLE, (*rebuilt, time.time_ns() // 1_000_000, QUIET_MS))
         return int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
 
     def doubt(self) -> None:
@@ -237,7 +253,6 @@ class TextWriter:
     def _commit(self, connection: sqlite3.Connection, rows: TextRows, at: int, most: int) -> int:
         """One text commit of up to `most` entries of `text_order` from the row after `at` on; returns their number."""
         took = 0
-        characters = 0
         with self._engine(connection):
             with _rows(connection):
                 meta = stored_meta(connection)
@@ -249,28 +264,33 @@ class TextWriter:
                 rows.forget()
                 narrow: dict[int, bool] = {}
                 whole = False
-                while took < most and characters < COMMIT_CHARACTERS and not (took and self.hurry()):
+                queue = _Queue()
+                while took < most and not queue.full and not (took and self.hurry()):
                     entries = connection.execute(
                         "SELECT seq, doc, whole FROM text_order WHERE rowid > ? ORDER BY rowid LIMIT ?",
                         (at + took, min(_READ_AT_ONCE, most - took)),
                     ).fetchall()
                     if not entries:
                         break
-                    took += len(entries)
                     whole = bool(entries[0][2])  # an order holds one kind alone
                     narrow = {} if whole else dict.fromkeys(self._tail, False)
                     if not whole:
                         self._tail = {}
                     for seq, doc, _ in entries:
                         narrow[doc] = seq in rebuilt and narrow.get(doc, True)
-                    for doc, only_new in narrow.items():
-                        touched.update(fresh if only_new else everywhere)
-                        for writer in fresh if only_new else everywhere:
+                    settled = set()
+                    for doc, document, size in (_wholes if whole else _events)(connection, rows, list(narrow)):
+                        writers = fresh if narrow[doc] else everywhere
+                        touched.update(writers)
+                        for writer in writers:
                             writer.delete_documents_by_term("whole" if whole else "id", doc)
-                    for doc, size, document in (_wholes if whole else _events)(connection, rows, list(narrow)):
-                        characters += size
-                        for writer in fresh if narrow[doc] else everywhere:
-                            writer.add_document(document)
+                            if document is not None:
+                                writer.add_document(document)
+                        settled.add(doc)
+                        queue.add(size)
+                        if queue.full and entries[0][1] in settled:
+                            break
+                    took += next((n for n, (_, doc, _) in enumerate(entries) if doc not in settled), len(entries))
             marker = Marker(str(meta.get("epoch", "")), text_fields.SCHEMA, generation)
             for writer in touched:
                 writer.delete_documents_by_term("marker", 1)
@@ -449,22 +469,51 @@ def engine_error(error: BaseException) -> OutcropError:
     return TextFailure()
 
 
-def _events(connection: sqlite3.Connection, rows: TextRows, ids: list[int]) -> Iterator[tuple[int, int, Document]]:
-    """(id, characters, document) of the events that hold any text."""
+def _events(
+    connection: sqlite3.Connection, rows: TextRows, ids: list[int]
+) -> Iterator[tuple[int, Document | None, int]]:
+    """(id, document, bytes of it) of each event, in order; without a document where it holds no text or is gone."""
+    del connection
+    at = 0
     for source, before in rows.read(ids):
-        if source.text:
-            yield source.id, len(source.text), text_fields.document(source, before)
+        while ids[at] != source.id:
+            yield ids[at], None, 0
+            at += 1
+        yield source.id, *(text_fields.document(source, before) if source.text else (None, 0))
+        at += 1
+    for id in ids[at:]:
+        yield id, None, 0
 
 
-def _wholes(connection: sqlite3.Connection, rows: TextRows, ids: list[int]) -> Iterator[tuple[int, int, Document]]:
+def _wholes(
+    connection: sqlite3.Connection, rows: TextRows, ids: list[int]
+) -> Iterator[tuple[int, Document | None, int]]:
     """The same for whole sessions; notes on their rows what their documents say."""
     for number in ids:
         session = rows.read_whole(number)
-        if session is not None:
-            connection.execute(
-                "UPDATE session SET whole = messages, opening = ? WHERE id = ?", (session.opening, number)
-            )
-            yield number, sum(map(len, session.texts)), text_fields.whole_document(session)
+        if session is None:
+            yield number, None, 0
+            continue
+        connection.execute("UPDATE session SET whole = messages, opening = ? WHERE id = ?", (session.opening, number))
+        yield number, *text_fields.whole_document(session)
+
+
+class _Queue:
+    """What may wait for the engine's thread: the newest documents, as no more than QUEUE of them can."""
+
+    def __init__(self) -> None:
+        self._sizes: deque[int] = deque()
+        self._bytes = 0
+
+    def add(self, size: int) -> None:
+        if len(self._sizes) == QUEUE:
+            self._bytes -= self._sizes.popleft()
+        self._sizes.append(size)
+        self._bytes += size
+
+    @property
+    def full(self) -> bool:
+        return self._bytes >= QUEUE_BYTES
 
 
 def _last_entry(connection: sqlite3.Connection) -> int:

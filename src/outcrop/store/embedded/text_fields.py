@@ -106,8 +106,8 @@ def signed(uid: bytes) -> int:
     return int.from_bytes(uid[:8], "big") - (1 << 63)
 
 
-def document(event: Source, before: list[str]) -> Document:
-    """The document of an event; `before` holds the two conversational texts before it, the nearer one last."""
+def document(event: Source, before: list[str]) -> tuple[Document, int]:
+    """The document of an event, and its bytes; `before`: the two conversational texts before it, the nearer last."""
     text = analysis.normal(event.text)
     fields: dict[str, Any] = {
         "id": event.id,
@@ -138,7 +138,7 @@ def document(event: Source, before: list[str]) -> Document:
             fields["part"] = analysis.name_terms(text)
     for name, (present, absent) in _FILLED.items():
         fields[name] = fields[name] + _FILLER * present if name in fields else _FILLER * absent
-    return Document.from_dict(fields, schema())
+    return _weighed(fields)
 
 
 @dataclass(slots=True, frozen=True)
@@ -151,8 +151,11 @@ class WholeSession:
     opening: bytes
 
 
-def whole_document(session: WholeSession) -> Document:
-    """The document of a whole session, for session search alone: events are found as if it were not there."""
+def whole_document(session: WholeSession) -> tuple[Document, int]:
+    """The document of a whole session, for session search alone, and its bytes.
+
+    Events are found as if it were not there.
+    """
     fields: dict[str, Any] = {"whole": session.id}
     if session.title:
         fields["title"] = analysis.normal(session.title)
@@ -160,7 +163,14 @@ def whole_document(session: WholeSession) -> Document:
         fields["talk"] = [analysis.normal(text) for text in session.texts]
     for name, (_, absent) in _FILLED.items():
         fields[name] = _FILLER * absent
-    return Document.from_dict(fields, schema())
+    return _weighed(fields)
+
+
+def _weighed(fields: dict[str, Any]) -> tuple[Document, int]:
+    """A document, and the bytes of its texts: so much it holds until the engine has taken it in."""
+    texts = [value for value in fields.values() if isinstance(value, str)] + fields.get("talk", [])
+    size = sum(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return Document.from_dict(fields, schema()), size
 
 
 @dataclass(slots=True, frozen=True)

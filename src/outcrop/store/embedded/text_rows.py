@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -48,8 +48,11 @@ class TextRows:
         self._db = connection
         self._blocks = Blocks(connection, _BLOCKS_KEPT)
 
-    def read(self, ids: Sequence[int]) -> list[tuple[Source, list[str]]]:
-        """The events that exist, in the order asked, each with the conversational texts before it (older first)."""
+    def read(self, ids: Sequence[int]) -> Iterator[tuple[Source, list[str]]]:
+        """The events that exist, in the order asked, each with the conversational texts before it (older first).
+
+        Contents are unpacked one by one as they are asked for: each may be large.
+        """
         found: dict[int, tuple[Any, ...]] = {}
         for at in range(0, len(ids), _VARIABLES):
             some = ids[at : at + _VARIABLES]
@@ -57,10 +60,9 @@ class TextRows:
                 found[row[0]] = row
         present = [found[id] for id in ids if id in found]
         places = self._places_before([row for row in present if row[2] in CONVERSATION_CODES])
-        return [
-            (self._source(row), [self._blocks.content(*place).get("text", "") for place in places.get(row[0], ())])
-            for row in present
-        ]
+        for row in present:
+            before = [self._blocks.content(*place).get("text", "") for place in places.get(row[0], ())]
+            yield self._source(row), before
 
     def read_whole(self, session: int) -> WholeSession | None:
         """A session with its conversation, or None where none is shown.
