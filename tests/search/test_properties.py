@@ -96,6 +96,7 @@ def test_any_query_answers_in_a_total_and_stable_order(
 @given(plain, st.sampled_from([CONVERSATION, TOOLS, ALL]), st.sampled_from([None, "codex"]), st.sampled_from([5, 50]))
 @example("zenith", TOOLS, None, 50)
 @example("zenith", ALL, None, 5)
+@example("beacon timeout lamp", CONVERSATION, None, 5)
 def test_a_page_of_50_begins_the_slow_ranking(
     store: EmbeddedStore, text: str, types: tuple[EventType, ...], harness: str | None, limit: int
 ) -> None:
