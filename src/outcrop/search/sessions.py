@@ -203,7 +203,7 @@ class _Search:
                 found = self._newest(gatherer, rung, end, _NEWEST_TRIED)
                 if len(found) > end:
                     return rung, found
-            kept = self._keep(gatherer, rung, FIRST_SESSIONS)
+            kept = self._keep(gatherer, rung, FIRST_SESSIONS, lazily=end < FIRST_SESSIONS)
             if not kept.found:
                 continue
             if kept.complete:
@@ -234,6 +234,8 @@ class _Search:
             wanted = {item.card.id for item in ordered[:end] if item.open}
             if not wanted:
                 return ordered
+            every = {item.card.id for item in found if item.open}
+            wanted = every if 2 * len(wanted) > len(every) else wanted  # rather one search than several
 
     def _others(self, first: list[_Found], every: list[_Found]) -> list[_Found]:
         """What follows the first sessions; no page depends on how long the one before it was."""
@@ -242,10 +244,10 @@ class _Search:
 
     # One rung
 
-    def _keep(self, gatherer: Gatherer, rung: Rung, most: int) -> _Kept:
+    def _keep(self, gatherer: Gatherer, rung: Rung, most: int, lazily: bool = False) -> _Kept:
         """The best sessions that match: `most` by their best messages, and as many as wholes.
 
-        Of the first ones, those that are found as wholes alone may be left open.
+        `lazily`: those that are found as wholes alone may be left open.
         """
         gathered = gatherer.rows(rung.rows, most)
         rows = gathered.rows
@@ -265,7 +267,7 @@ class _Search:
                 spare = gathered.spare if rung.route.endswith(Route.OR) else {}
                 rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, spare)
         left = untold - rows.keys() if rung.loose and gathered.bound else set()  # otherwise there is nothing of them
-        if left and most > FIRST_SESSIONS:
+        if left and not lazily:
             rows |= gatherer.some_rows(rung.rows, left, {})
             left = set()
         complete = gathered.complete and every and len(scores) <= most
