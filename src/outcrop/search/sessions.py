@@ -330,9 +330,8 @@ class _Search:
             return
         gathered = gatherer.rows(rung.beside, _PHRASES_READ, within)
         self._capped = self._capped or not gathered.complete
-        for row in self._evidence.stands(rung.plan.terms, list(gathered.rows.values())):
-            if row.session not in rows or rows[row.session].score < row.score:
-                rows[row.session] = row
+        better = [row for one, row in gathered.rows.items() if one not in rows or rows[one].score < row.score]
+        rows |= {row.session: row for row in self._evidence.stands(rung.plan.terms, better)}
 
     def _found(self, session: int, row: Row | None, whole: float, bound: float = 0.0) -> _Found:
         """`bound`: the most that the message scores which is still to be looked for; 0 where none is."""
