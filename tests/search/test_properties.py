@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -44,7 +43,7 @@ plain = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedStore:
     chance = random.Random(3)
     history = History(tmp_path_factory.mktemp("properties") / "home")
     for session in range(12):
@@ -62,8 +61,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
         if session % 4 == 0:
             history.drain()
     history.drain()
-    yield EmbeddedStore(history.home)
-    history.close()
+    history.close()  # a merge that ends between two searches changes the last digits of scores
+    return EmbeddedStore(history.home)
 
 
 def run(
@@ -96,6 +95,7 @@ def test_any_query_answers_in_a_total_and_stable_order(
 @given(plain, st.sampled_from([CONVERSATION, TOOLS, ALL]), st.sampled_from([None, "codex"]), st.sampled_from([5, 50]))
 @example("zenith", TOOLS, None, 50)
 @example("zenith", ALL, None, 5)
+@example("beacon timeout lamp", CONVERSATION, None, 5)
 def test_a_page_of_50_begins_the_slow_ranking(
     store: EmbeddedStore, text: str, types: tuple[EventType, ...], harness: str | None, limit: int
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import re
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outcrop.search.snippet import LENGTH, fold, snippet
+from outcrop.search.snippet import LENGTH, fold, places, snippet
 
 LONG = "lorem ipsum dolor sit amet " * 100
 
@@ -43,3 +45,18 @@ def test_any_text_keeps_the_bounds(text: str, words: list[str]) -> None:
     shown, more = snippet(text, [word for word in words if word], [tuple(words)] if len(words) > 1 else [])
     assert len(shown) <= LENGTH
     assert more == (len(text.strip()) > LENGTH)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text("abc .\n", max_size=300), st.lists(st.text("abc", min_size=1, max_size=4), max_size=6), st.booleans())
+def test_matches_are_those_of_a_pattern_of_all_words(text: str, words: list[str], long: bool) -> None:
+    text = text * (300 if long else 1)  # more than is gathered at once
+    pattern = "|".join(sorted(set(words), key=len, reverse=True)) or r"(?!)"
+    assert list(places(text, words)) == [
+        (
+            found.start(),
+            found.end(),
+            found[0] if found.start() == 0 or not text[found.start() - 1].isalnum() else "",
+        )
+        for found in re.finditer(pattern, text)
+    ]

@@ -204,7 +204,7 @@ class _Search:
                 found = self._newest(gatherer, rung, end, _NEWEST_TRIED)
                 if len(found) > end:
                     return rung, found
-            kept = self._keep(gatherer, rung, FIRST_SESSIONS)
+            kept = self._keep(gatherer, rung, FIRST_SESSIONS, lazily=end < FIRST_SESSIONS)
             if not kept.found:
                 continue
             if kept.complete:
@@ -235,6 +235,8 @@ class _Search:
             wanted = {item.card.id for item in ordered[:end] if item.open}
             if not wanted:
                 return ordered
+            every = {item.card.id for item in found if item.open}
+            wanted = every if 2 * len(wanted) > len(every) else wanted  # rather one search than several
 
     def _others(self, first: list[_Found], every: list[_Found]) -> list[_Found]:
         """What follows the first sessions; no page depends on how long the one before it was."""
@@ -243,10 +245,10 @@ class _Search:
 
     # One rung
 
-    def _keep(self, gatherer: Gatherer, rung: Rung, most: int) -> _Kept:
+    def _keep(self, gatherer: Gatherer, rung: Rung, most: int, lazily: bool = False) -> _Kept:
         """The best sessions that match: `most` by their best messages, and as many as wholes.
 
-        Of the first ones, those that are found as wholes alone may be left open.
+        `lazily`: those that are found as wholes alone may be left open.
         """
         gathered = gatherer.rows(rung.rows, most)
         rows = gathered.rows
@@ -266,7 +268,7 @@ class _Search:
                 spare = gathered.spare if rung.route.endswith(Route.OR) else {}
                 rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, spare)
         left = untold - rows.keys() if rung.loose and gathered.bound else set()  # otherwise there is nothing of them
-        if left and most > FIRST_SESSIONS:
+        if left and not lazily:
             rows |= gatherer.some_rows(rung.rows, left, {})
             left = set()
         complete = gathered.complete and every and len(scores) <= most
@@ -329,9 +331,8 @@ class _Search:
             return
         gathered = gatherer.rows(rung.beside, _PHRASES_READ, within)
         self._capped = self._capped or not gathered.complete
-        for row in self._evidence.stands(rung.plan.terms, list(gathered.rows.values())):
-            if row.session not in rows or rows[row.session].score < row.score:
-                rows[row.session] = row
+        better = [row for one, row in gathered.rows.items() if one not in rows or rows[one].score < row.score]
+        rows |= {row.session: row for row in self._evidence.stands(rung.plan.terms, better)}
 
     def _found(self, session: int, row: Row | None, whole: float, bound: float = 0.0) -> _Found:
         """`bound`: the most that the message scores which is still to be looked for; 0 where none is."""

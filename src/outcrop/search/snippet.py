@@ -5,7 +5,6 @@ Matches are looked for in a folded copy of the same length, so that places in it
 
 from __future__ import annotations
 
-import heapq
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +13,8 @@ from itertools import islice
 LENGTH = 320
 _BEFORE = 60
 _MOST_MATCHES = 1000
+_AT_ONCE = 1 << 16
+"""Characters whose matches are gathered before they are counted."""
 _EDGE = 24
 """How far a cut may move to fall between words."""
 
@@ -69,22 +70,24 @@ def _between_words(text: str, begin: int, match: int) -> int:
     return begin
 
 
-def _matches(folded: str, words: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+def places(folded: str, words: Iterable[str]) -> Iterator[tuple[int, int, str]]:
     """(start, end, word) of the matches from the first on, none over another, the longest of those that begin together;
     no word where it does not begin there. A pattern of all words would cost more to compile than a page of texts to
     search."""
+    found = [word for word in dict.fromkeys(words) if word and word in folded]
     last = 0
-    for start, _, word in heapq.merge(*(_places(folded, word) for word in dict.fromkeys(words) if word in folded)):
-        if start >= last:
-            last = start + len(word)
-            yield start, last, word if start == 0 or not folded[start - 1].isalnum() else ""
-
-
-def _places(folded: str, word: str) -> Iterator[tuple[int, int, str]]:
-    at = folded.find(word) if word else -1
-    while at >= 0:
-        yield at, -len(word), word
-        at = folded.find(word, at + 1)
+    for begin in range(0, len(folded), _AT_ONCE):
+        here: list[tuple[int, int, str]] = []
+        for word in found:
+            stop = begin + _AT_ONCE + len(word) - 1  # it begins before the end of the piece
+            at = folded.find(word, begin, stop)
+            while at >= 0:
+                here.append((at, -len(word), word))
+                at = folded.find(word, at + 1, stop)
+        for start, _, word in sorted(here):
+            if start >= last:
+                last = start + len(word)
+                yield start, last, word if start == 0 or not folded[start - 1].isalnum() else ""
 
 
 def _window(folded: str, words: list[str], phrases: list[Sequence[str]]) -> tuple[int, int]:
@@ -95,7 +98,7 @@ def _window(folded: str, words: list[str], phrases: list[Sequence[str]]) -> tupl
         found = re.search(r"[\W_]+".join(map(re.escape, tokens)), folded)
         if found and found.end() - found.start() <= LENGTH:
             return found.span()
-    matches = list(islice(_matches(folded, words), _MOST_MATCHES))
+    matches = list(islice(places(folded, words), _MOST_MATCHES))
     if not matches:
         return 0, 0
     best = (-1.0, 0, 0)
