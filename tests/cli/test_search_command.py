@@ -282,3 +282,10 @@ def test_a_store_that_cannot_be_searched_says_why(tmp_path: Path, damage: str, s
     assert done.err.startswith(f"outcrop: error: {says}")
     assert "outcrop doctor" in done.err
     assert search(made, "beacon", "--json").json == {"kind": "unavailable", "reason": "not-ready"}
+
+
+@pytest.mark.parametrize("query", ["", "  ", '"', "*", "repo:"])
+def test_a_query_of_nothing_is_told_so(vault: Vault, query: str) -> None:
+    done = search(vault, "--", query)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("outcrop: the query holds nothing that can be looked for")

@@ -78,9 +78,12 @@ def _selection(args: Namespace) -> Selection:
 def _uid(text: str) -> bytes:
     from outcrop.ids import Kind, parse
 
-    found = parse(text)
+    try:
+        found = parse(text)
+    except InvalidId as error:
+        raise InvalidRequest(f"{text} is no session id: {(error.details or {}).get('reason')}", "session") from None
     if found.kind is not Kind.SESSION or found.uid is None:
-        raise InvalidId("it is no session's", "session")
+        raise InvalidRequest(f"{text} is no session id: it names another thing", "session")
     return found.uid
 
 

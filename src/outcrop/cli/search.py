@@ -189,7 +189,7 @@ def _show(args: Namespace, request: dict[str, Any], found: Results, status: Stat
     if found.truncated.query:
         _tell(f"warning: the query is longer than what is searched: {plan.MOST_CHARACTERS} characters, 48 words")
     if not found.hits:
-        _tell_nothing(args, status)
+        _tell_nothing(args, request["query"], status)
         return
     _tell_how(request["query"], found)
     ink = output.Ink(sys.stdout)
@@ -243,7 +243,11 @@ def _tell_how(query: str, found: Results) -> None:
     _tell(told)
 
 
-def _tell_nothing(args: Namespace, status: Status) -> None:
+def _tell_nothing(args: Namespace, query: str, status: Status) -> None:
+    asked, planned = plan.make(query)
+    if not (planned.terms or planned.units or asked.narrows):
+        _tell("the query holds nothing that can be looked for: no word, and no folder after repo: or path:")
+        return
     where = "prompts and answers" if args.scope == CONVERSATION else "prompts, answers, tool text and titles"
     told = f"nothing found in the {where} of {status.files_indexed:,} session files"
     if args.agent:
