@@ -29,7 +29,7 @@ from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
 from outcrop.store.embedded.text_rows import TextRows
 
 FOLDER = "text"
-HEAP_BYTES = 64_000_000
+HEAP_BYTES = 48_000_000
 """16 MB costs twice the CPU, more than 64 gains nothing. One thread for the same reason."""
 FIRST_COMMIT = 2_000
 """Documents of a writer's first commit, so that the newest sessions are found soon."""
@@ -50,7 +50,7 @@ would write the newest ten thousand documents again at every eighth message."""
 _ATTEMPTS = 3
 _NO_MARKER = 0
 
-ORDERED = 300_000
+ORDERED = 150_000
 """Entries that are put in order at once: all of a long history would hold 100 bytes of memory each."""
 
 _ORDER = """CREATE TEMP TABLE text_order AS
