@@ -16,9 +16,10 @@ from following import append, conversation, until
 from outcrop.config import Config
 from outcrop.errors import IndexerEnded, InvalidRequest, StoreBusy
 from outcrop.harnesses import Environment
-from outcrop.ingest.discover import discover
+from outcrop.ingest.discover import discover, discover_at
 from outcrop.ingest.indexer import Indexer
 from outcrop.ingest.jobs import Jobs
+from outcrop.ingest.pipeline import Pipeline
 from outcrop.store.embedded.read import EmbeddedStore
 from world import World
 
@@ -221,3 +222,32 @@ def test_a_new_file_in_a_known_folder_is_read_without_a_listing(
     assert running.world.data("search_sessions", query="word")["result_count"] == 4
     path.rename(path.with_name(path.name + ".jsonl"))
     until(lambda: len(listed) > 1, what="a listing after a file went")
+
+
+def test_what_is_urgent_is_served_in_the_midst_of_a_batch(small_world: World) -> None:
+    long = conversation(small_world, "A", *("tide " * 20_000 for _ in range(60)))
+    append(long.path(small_world.home), *long.lines)
+    other = conversation(small_world, "B", "gull")
+    small_world.store.mkdir()
+    store = small_world.store
+    pipeline = Pipeline(Config(store, store / "config.toml"), Environment(small_world.home))
+    counts: list[int] = []
+
+    def breathe() -> bool:
+        assert not pipeline.writer.db.in_transaction
+        counts.append(pipeline.writer.db.execute("SELECT count(*) FROM event").fetchone()[0])
+        if len(counts) == 3:
+            path = other.path(small_world.home)
+            append(path, *other.lines)
+            (file,) = discover_at(pipeline.config, pipeline.environment, "claude", str(path)) or []
+            assert pipeline.read([file]).events == 1
+        return False
+
+    pipeline.breathe = breathe
+    try:
+        pipeline.sweep()
+        assert counts[:6] == [0, 0, 0, 0, 1, 1]  # the fourth is that of the other file
+        assert pipeline.writer.db.execute("SELECT count(*) FROM event").fetchone() == (61,)
+        assert pipeline.writer.db.execute("SELECT count(*) FROM turn").fetchone() == (61,)
+    finally:
+        pipeline.close()

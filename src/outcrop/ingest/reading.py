@@ -29,6 +29,8 @@ from outcrop.store.embedded.write import FileRow, Writer
 
 BATCH_BYTES = 8 * 1024 * 1024
 BATCH_RECORDS = 8000
+TOLD_BYTES = 1024 * 1024
+"""Between two words on how far it is: what is urgent is served there, and a batch may take half a second."""
 DOCUMENT_LIMIT = 64 * 1024 * 1024
 """Bytes of the largest whole document that is read."""
 EMPTIED = "the file was emptied; its history is kept"
@@ -196,7 +198,7 @@ class FileReading:
 
     def _fed(self, stager: Stager, stream: BinaryIO, offset: int, line: int, progress: Progress | None) -> Any:
         """Feed lines; yields (end, line) where a batch should be written, and at the end of what can be read."""
-        end, start = offset, offset
+        end, start, told = offset, offset, offset
         for piece in jsonl.lines(stream, offset):
             if piece.oversize:
                 if not piece.ended:
@@ -211,14 +213,16 @@ class FileReading:
                 for fault in faults_found:
                     stager.fault(piece.data, piece.offset, line + 1, fault.reason, fault.sample)
             end, line = piece.end, line + 1
-            if end - start >= BATCH_BYTES or stager.batch.records >= BATCH_RECORDS:
-                if progress is not None:
-                    progress(end - start, len(stager.batch.events))
+            full = end - start >= BATCH_BYTES or stager.batch.records >= BATCH_RECORDS
+            if progress is not None and (full or end - told >= TOLD_BYTES):
+                progress(end - told, len(stager.batch.events))
+                told = end
+            if full:
                 self.tally.bytes += end - start
                 start = end
                 yield end, line
         if progress is not None:
-            progress(end - start, len(stager.batch.events))
+            progress(end - told, len(stager.batch.events))
         self.tally.bytes += end - start
         if end > offset or offset == 0:
             yield end, line

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-MOST_BYTES = 64_000_000
+MOST_BYTES = 44_000_000
 """Of mapped pages; programs and libraries, some 25 MB, are among them."""
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.05
 GRACE_SECONDS = 10.0
 """For which merges go on after a commit."""
 _PAGEOUT = 21

@@ -23,13 +23,13 @@ from tantivy import Document, Index, IndexWriter, Searcher
 from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import text_fields, text_files
-from outcrop.store.embedded.database import engine_errors
+from outcrop.store.embedded.database import CACHE_KIB, engine_errors
 from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
 from outcrop.store.embedded.text_rows import TextRows
 
 FOLDER = "text"
-HEAP_BYTES = 64_000_000
+HEAP_BYTES = 48_000_000
 """16 MB costs twice the CPU, more than 64 gains nothing. One thread for the same reason."""
 FIRST_COMMIT = 2_000
 """Documents of a writer's first commit, so that the newest sessions are found soon."""
@@ -39,6 +39,10 @@ QUEUE = 10_000
 """Documents that the engine lets wait for its thread, whatever their size."""
 QUEUE_BYTES = 40_000_000
 """Of those that may wait: a commit ends before there are more, as it alone waits for the queue to be empty."""
+DOCUMENT_BYTES = 1_000
+"""What a document holds besides its texts."""
+PAGES_KIB = 8 * 1024
+"""Of rows that stay in memory while many documents are made: sessions are read one after another, each once."""
 QUIET_MS = 60_000
 """A session of which nothing arrived for this long is quiet: its whole document is written."""
 _READ_AT_ONCE = 500
@@ -50,7 +54,7 @@ would write the newest ten thousand documents again at every eighth message."""
 _ATTEMPTS = 3
 _NO_MARKER = 0
 
-ORDERED = 300_000
+ORDERED = 150_000
 """Entries that are put in order at once: all of a long history would hold 100 bytes of memory each."""
 
 _ORDER = """CREATE TEMP TABLE text_order AS
@@ -145,6 +149,8 @@ class TextWriter:
                 # What it failed on may have been lost or damaged since it was opened: once more, without that.
                 self._thorough = self._littered = True
                 return self._drain(connection, progress, conversations_only, most, breathe)
+            finally:
+                connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
 
     def _drain(
         self,
@@ -174,6 +180,7 @@ class TextWriter:
             while at < ordered and not anew and (limit is None or done < limit):
                 if total > FIRST_COMMIT:
                     self._pages.watch()
+                    connection.execute(f"PRAGMA cache_size=-{PAGES_KIB}")
                 at_once = NEXT_COMMIT if self._committed else FIRST_COMMIT
                 took = self._commit(connection, rows, at, at_once if limit is None else min(at_once, limit - done))
                 self._committed = True
@@ -508,8 +515,8 @@ class _Queue:
     def add(self, size: int) -> None:
         if len(self._sizes) == QUEUE:
             self._bytes -= self._sizes.popleft()
-        self._sizes.append(size)
-        self._bytes += size
+        self._sizes.append(size + DOCUMENT_BYTES)
+        self._bytes += size + DOCUMENT_BYTES
 
     @property
     def full(self) -> bool:

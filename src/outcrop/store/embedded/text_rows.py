@@ -34,7 +34,7 @@ _TALK = f"""SELECT e.type, e.block, e.slot FROM turn t JOIN event e ON e.turn = 
 _WHOLE_SESSION = 8
 """From this many messages of one session on, the list of those in their turns is cheaper than looking before each."""
 _NO_END = 1 << 62
-_BLOCKS_KEPT = 64
+_BLOCKS_KEPT = 16
 _VARIABLES = 500
 OPENING = 8
 """Messages that tell a fork from another session; DIGEST bytes for each."""
