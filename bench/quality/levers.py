@@ -14,14 +14,19 @@ from unittest.mock import patch
 
 from outcrop.search import columns, plan, query
 
+
+def _by_score_alone(*asked: Any) -> list[query.Tier]:
+    return [tier._replace(whole=True) for tier in _TIERS(*asked)]
+
+
+_TIERS = query.Builder.tiers
 _EVEN = {"user": 1.0, "assistant": 1.0, "reasoning": 1.0, "other": 1.0, "tool": 1.0, "tool_more": 1.0}
-LEVERS: dict[str, list[tuple[ModuleType, str, Any]]] = {
+LEVERS: dict[str, list[tuple[ModuleType | type, str, Any]]] = {
     "stems": [(query, "STEM_WEIGHT", 0.0), (columns, "STEM_WEIGHT", 0.0)],
     "stop words": [(query, "STOP_WORDS", frozenset()), (plan, "STOP_WORDS", frozenset())],
     "context": [(query, "CONTEXT_WEIGHT", 0.0)],
     "phrase and nearness": [(query, "PHRASE_FACTOR", 1.0), (query, "NEAR_FACTOR", 1.0)],
-    "all words together": [(query, "ALL_FACTOR", 1.0), (query, "ALL_BONUS", 0.0)],
-    "bonus of all words": [(query, "ALL_BONUS", 0.0)],
+    "all words first": [(query.Builder, "tiers", _by_score_alone)],
     "whole session": [(columns, "TALK_WEIGHT", 0.0)],
     "title": [(columns, "TITLE_WEIGHT", 0.0)],
     "role weights": [(query, "WEIGHT", _EVEN), (columns, "WEIGHT", {"user": 1.0, "assistant": 1.0, "tool": 1.0})],

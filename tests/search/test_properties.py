@@ -102,18 +102,19 @@ def test_a_page_of_50_begins_the_slow_ranking(
     page = run(store, text, types, limit, harness=harness)
     view = store.text.view(store.connection())
     assert view is not None
-    scores: dict[int, float] = {}
+    scores: dict[int, tuple[bool, float]] = {}
     builder = Builder(Scope(types, harness=harness))
-    for tier in builder.tiers(queries.parse(text), view.searcher.doc_freq, view.searcher.num_docs):
+    for tier in builder.tiers(queries.parse(text), view.searcher.doc_freq):
         for score, address in view.searcher.search(tier.query, 100_000).hits:
             id = int(view.searcher.fast_field_values("id", [address])[0] or 0)
-            scores[id] = max(scores.get(id, 0.0), tier.score(score))
+            scores[id] = max(scores.get(id, (False, 0.0)), (tier.whole, score * tier.factor))
     with store.snapshot() as snapshot:
         rows = snapshot.found(list(scores))
-    by_score = sorted(scores, key=lambda id: -scores[id])
+    by_score = sorted(scores, key=lambda id: scores[id], reverse=True)
     rank: dict[int, int] = {}  # the engine's own noise must not order what it cannot tell apart
     for before, id in zip([by_score[0], *by_score], by_score, strict=False) if by_score else ():
-        rank[id] = rank.get(before, 0) + (scores[id] < scores[before] * (1 - NOISE))
+        (whole, score), (whole_before, score_before) = scores[id], scores[before]
+        rank[id] = rank.get(before, 0) + (whole < whole_before or score < score_before * (1 - NOISE))
     slow = sorted(scores, key=lambda id: (rank[id], -rows[id].event.time, rows[id].event.uid))
     assert [hit.found.event.id for hit in page] == slow[:limit]
 

@@ -30,6 +30,7 @@ from outcrop.ingest.told import remember
 from outcrop.ingest.watch import Watch
 from outcrop.paths import keep_private
 from outcrop.store.embedded.database import database_path, engine_errors
+from outcrop.store.embedded.text import QUIET_MS
 
 log = logging.getLogger(__name__)
 
@@ -174,6 +175,7 @@ class Indexer:
             self._pipeline.breathe = self._breathe
             self._pipeline.listed = self._note_listing
             self._pipeline.text.hurry = lambda: bool(self._dirty)
+            self._pipeline.text.quiet_ms = QUIET_MS
             self._home = _identity(self.config.home)
             try:
                 self._remember(())

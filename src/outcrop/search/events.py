@@ -177,12 +177,12 @@ class Search:
         limit = self._query.limit
         judged: dict[int, Found | None] = {}
         hits: list[tuple[rank.Candidate, Found]] = []
-        tiers = builder.tiers(parsed, self._searcher.doc_freq, self._searcher.num_docs)
+        tiers = builder.tiers(parsed, self._searcher.doc_freq)
         whole = False
         for part in rank.rounds(self._searcher, tiers, limit + 1, self._check):
             hits = []
             at = 0
-            whole = part.hit[-2 if len(parsed.units) > 1 and len(tiers) > 1 else -1]
+            whole = part.whole
             while at < len(part.candidates):
                 # Most stand: a page's worth at a time, and longer runs once copies or lost rows thin them out.
                 some = part.candidates[at : at + max(limit + 1 - len(hits), at and _AT_ONCE)]
@@ -267,7 +267,7 @@ class Search:
         told: list[EventHit] = []
         for (candidate, found), content in zip(hits, contents, strict=True):
             shown, more = snippet(searched_text(found.event, content), words, phrases)
-            told.append(EventHit(found, rank.bounded(candidate.score), shown, more))
+            told.append(EventHit(found, rank.bounded(candidate.score, candidate.whole), shown, more))
         return told
 
 

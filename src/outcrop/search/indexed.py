@@ -63,11 +63,11 @@ class Evidence:
             return None
         only = (Occur.Must, queries.silent(_of(event=event)))
         scores = [
-            tier.score(float(hit[0]))
-            for tier in plan.builder.tiers(plan.parsed, self._searcher.doc_freq, self._searcher.num_docs)
+            rank.bounded(float(hit[0]) * tier.factor, tier.whole)
+            for tier in plan.builder.tiers(plan.parsed, self._searcher.doc_freq)
             for hit in self._searcher.search(Query.boolean_query([only, (Occur.Must, tier.query)]), 1, count=False).hits
         ]
-        return rank.bounded(max(scores)) if scores else None
+        return max(scores, default=None)
 
     def best(self, **scope: int) -> tuple[EventRow, TurnRow, SessionRow] | None:
         """The event of a `session` or `turn` that the query ranks first; else the one that matches it best."""

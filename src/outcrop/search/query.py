@@ -30,9 +30,6 @@ NEAR_MOST = 10_000
 """Events that hold the rarest word: beyond, standing near says little and costs the most of all."""
 PHRASE_FACTOR = 2.0
 NEAR_FACTOR = 1.6
-ALL_FACTOR = 1.2
-ALL_BONUS = 1.0
-"""What holding every unit is worth by itself, in units' rarity: deep in a long output words weigh next to nothing."""
 
 WEIGHT = {"user": 1.2, "assistant": 1.2, "reasoning": 0.9, "other": 0.7, "tool": 0.7, "tool_more": 0.4}
 STEM_WEIGHT = 1.0
@@ -178,19 +175,17 @@ class Scope:
 
 
 class Tier(NamedTuple):
-    """Hits of one closeness: each scores what the engine says, times `factor`, and `bonus`.
+    """Hits of one closeness, whose scores count `factor` times. `whole`: they hold every unit, and so come before all
+    that do not.
 
-    `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
-    have there; None: nothing is known of that.
+    `only`: what they match beside being among the hits of the last tier that is whole, with the scores that they have
+    there; None: nothing is known of that.
     """
 
     query: Query
-    factor: float = 1.0
-    bonus: float = 0.0
+    factor: float
+    whole: bool
     only: Query | None = None
-
-    def score(self, engines: float) -> float:
-        return engines * self.factor + self.bonus
 
 
 class Builder:
@@ -275,40 +270,39 @@ class Builder:
         clauses += [(Occur.Must, self.matching(parsed, whole)), *self.context(parsed.units)]
         return Query.boolean_query(clauses)
 
-    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int], documents: int) -> list[Tier]:
+    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int]) -> list[Tier]:
         """The strictest first: the whole query as a phrase, its words near each other, all of its units, any.
 
-        `frequency` tells how many of the index's `documents`, not of the scope's, hold a word in a field.
+        `frequency` tells how many events of the index, not of the scope, hold a word in a field.
         """
         words = [unit.word for unit in parsed.units if unit.word]
         demanded = {token for tokens in parsed.phrases for token in tokens}
+        alone = len(parsed.units) == 1
         if len(words) == len(parsed.units) and demanded.issuperset(words):
-            return [Tier(self.hits(parsed))]
+            return [Tier(self.hits(parsed), 1.0, True)]
         tiers: list[Tier] = []
-        bonus = ALL_BONUS * sum(rarity(self._holding(unit, frequency), documents) for unit in parsed.units)
         if self.positions and 1 < len(parsed.sequence) <= LONGEST_SEQUENCE:
-            tiers.append(self._preferred(parsed, parsed.sequence, 0, PHRASE_FACTOR, bonus))
+            tiers.append(self._preferred(parsed, parsed.sequence, 0, PHRASE_FACTOR))
         near = self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS
         if near and any(sum(frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
-            tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR, bonus))
-        if len(parsed.units) > 1:
-            tiers.append(Tier(self.hits(parsed, whole=True), ALL_FACTOR, bonus))
-        return [*tiers, Tier(self.hits(parsed))]
+            tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
+        if not alone:
+            tiers.append(Tier(self.hits(parsed, whole=True), 1.0, True))
+        return [*tiers, Tier(self.hits(parsed), 1.0, alone)]
 
-    def _holding(self, unit: Unit, frequency: Callable[[str, str], int]) -> int:
-        """About how many documents hold a unit: as many as its rarest part."""
-        words = [unit.word] if unit.word else unit.parts or ([unit.name] if unit.name else [])
-        return min((max(frequency(field, word) for field in (*self.words, *self.names)) for word in words), default=0)
-
-    def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float, bonus: float) -> Tier:
-        """Hits in which the tokens stand in this order. Where they spell every unit, each of these holds every unit."""
+    def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float) -> Tier:
+        """Hits that hold every unit and in which the tokens stand in this order. Where they spell every unit, the order
+        alone says so."""
         held = set(tokens)
         spelt = len(parsed.units) > 1 and all(
             unit.word in held or (len(unit.parts) > 1 and held.issuperset(unit.parts)) for unit in parsed.units
         )
         order = any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
         # As a condition the engine takes slop wider than where it counts for the score: both must ask the same way.
-        return Tier(self.hits(parsed, [order]), factor, bonus, silent(order) if spelt else None)
+        return Tier(
+            self.hits(parsed, [order], whole=len(parsed.units) > 1 and not spelt),
+            factor, True, silent(order) if spelt else None,
+        )  # fmt: skip
 
 
 def rarity(holding: int, documents: int) -> float:

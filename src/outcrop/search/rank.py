@@ -6,7 +6,7 @@ the part above that is exact; where it is too short, K grows (64, 512, 4,096, 32
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,10 +24,12 @@ _Hits = list[tuple[Any, DocAddress]]
 
 @dataclass(slots=True, frozen=True)
 class Candidate:
-    """A document that matches. `score` is its tier's; unbounded."""
+    """A document that matches. `score` is the engine's, times the factor of its tier, unbounded; `whole`: it holds
+    every unit."""
 
     id: int
     score: float
+    whole: bool
     time: int
     rev: int
     copy: bool
@@ -36,73 +38,107 @@ class Candidate:
 
 @dataclass(slots=True, frozen=True)
 class Round:
-    """The best documents so far, in order. `complete`: there are no others. `hit`: which tiers hold any."""
+    """The best documents so far, in order. `complete`: there are no others. `whole`: one of them holds every unit."""
 
     candidates: list[Candidate]
     complete: bool
-    hit: tuple[bool, ...]
+    whole: bool
 
 
 def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable[[], None]) -> Iterator[Round]:
-    """Ever longer exact beginnings of the ranking; the last one is complete, or all that is worth looking at."""
+    """Ever longer exact beginnings of the ranking; the last one is complete, or all that is worth looking at.
+
+    What holds every unit comes first, so that the others are looked for only where these do not fill a page.
+    """
+    strict = [tier for tier in tiers if tier.whole]
     for most in (size for size in ROUNDS if size >= 2 * want or size == ROUNDS[-1]):
-        best: dict[tuple[int, int], tuple[float, DocAddress]] = {}
-        bound = 0.0
-        hit: list[bool] = []
-        for tier, hits in _looked(searcher, tiers, most, check):
-            hit.append(bool(hits))
-            for score, address in hits:
-                key = (address.segment_ord, address.doc)
-                told = tier.score(score)
-                if key not in best or best[key][0] < told:
-                    best[key] = (told, address)
-            if len(hits) == most:
-                bound = max(bound, tier.score(hits[-1][0]))
-        final = bound == 0.0 or most == ROUNDS[-1]
-        floor = 0.0 if final else bound * (1 + 4 * NOISE)
-        exact = sorted((item for item in best.values() if item[0] > floor or final), key=_by_score)
-        first = 2 * want  # most hits stand, so that a page needs no more; the columns of the rest cost as much again
+        last = most == ROUNDS[-1]
+        first = _Best(most, last)
+        for tier, hits in _looked(searcher, strict, most, check):
+            first.add(tier, hits)
+        whole = bool(first.scores)
+        before: list[Candidate] = []
+        for some in first.beginnings(2 * want) if whole else ():
+            before = _ordered(searcher, some, True)
+            if len(before) >= want:
+                yield Round(before, False, whole)
+        if first.open:
+            continue  # what holds every unit is not told apart from the rest yet
+        rest = _Best(most, last)
+        for tier in tiers[len(strict) :]:
+            check()
+            rest.add(tier, searcher.search(tier.query, most, count=False).hits, first.scores)
+        for some in rest.beginnings(2 * want):
+            complete = not rest.open and len(some) == len(rest.scores)
+            yield Round([*before, *_ordered(searcher, some, False)], complete, whole)
+        if not rest.open:
+            return
+
+
+class _Best:
+    """The best scores of documents, of which the engine told `most` a tier."""
+
+    def __init__(self, most: int, last: bool) -> None:
+        self._most, self._last = most, last
+        self.scores: dict[tuple[int, int], tuple[float, DocAddress]] = {}
+        self._bound = 0.0
+
+    def add(self, tier: Tier, hits: _Hits, known: Collection[tuple[int, int]] = ()) -> None:
+        for score, address in hits:
+            key = (address.segment_ord, address.doc)
+            told = score * tier.factor
+            if key not in known and (key not in self.scores or self.scores[key][0] < told):
+                self.scores[key] = (told, address)
+        if len(hits) == self._most:
+            self._bound = max(self._bound, hits[-1][0] * tier.factor)
+
+    @property
+    def open(self) -> bool:
+        """Whether there may be more, and they are worth looking at."""
+        return self._bound > 0.0 and not self._last
+
+    def beginnings(self, first: int) -> Iterator[list[tuple[float, DocAddress]]]:
+        """About `first` of them in order, if there are more, then all whose place is certain."""
+        floor = self._bound * (1 + 4 * NOISE) if self.open else 0.0
+        exact = sorted((item for item in self.scores.values() if item[0] > floor or not self.open), key=_by_score)
         while first < len(exact) and _equal(exact[first][0], exact[first - 1][0]):
             first += 1
-        if first < len(exact):
-            yield Round(_ordered(searcher, exact[:first]), False, tuple(hit))
-        yield Round(_ordered(searcher, exact), bound == 0.0, tuple(hit))
-        if final:
-            return
+        if first < len(exact):  # most hits stand, so that a page needs no more; the columns of the rest cost as much
+            yield exact[:first]
+        yield exact
 
 
 def _looked(
     searcher: Searcher, tiers: Sequence[Tier], most: int, check: Callable[[], None]
-) -> list[tuple[Tier, _Hits]]:
-    """Each tier and its best hits. Most queries stand nowhere as they were typed: where few events hold
-    every unit, the stricter tiers are found among these, at a fraction of the price of scoring them anew."""
+) -> Iterator[tuple[Tier, _Hits]]:
+    """Each tier and its best hits. Most queries stand nowhere as they were typed: where few events hold every unit,
+    the stricter tiers are found among these, at a fraction of the price of scoring them anew."""
 
     def look(query: Query) -> _Hits:
         check()
         return searcher.search(query, most, count=False).hits
 
-    last = [look(tier.query) for tier in tiers[-2:]]
-    every, known = last[0], len(last) > 1 and len(last[0]) < most
+    every = look(tiers[-1].query)
+    known = len(every) < most
     scores = {(address.segment_ord, address.doc): score for score, address in every} if known else {}
-    strict: list[_Hits] = []
-    for tier in tiers[:-2]:
+    for tier in tiers[:-1]:
         if known and tier.only is not None:
             hits = look(tier.only) if every else []
             if len(hits) < most:  # it is asked of the whole index
                 keys = ((address, (address.segment_ord, address.doc)) for _, address in hits)
-                strict.append([(scores[key], address) for address, key in keys if key in scores])
+                yield tier, [(scores[key], address) for address, key in keys if key in scores]
                 continue
-        strict.append(look(tier.query))
-    return list(zip(tiers, [*strict, *last], strict=True))
+        yield tier, look(tier.query)
+    yield tiers[-1], every
 
 
 def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
     """Up to `most` documents that match, in order."""
     hits = searcher.search(query, most, count=False).hits
-    return _ordered(searcher, [(float(score), address) for score, address in hits])
+    return _ordered(searcher, [(float(score), address) for score, address in hits], False)
 
 
-def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[Candidate]:
+def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]], whole: bool) -> list[Candidate]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
     rows = list(zip((float(score) for score, _ in found), *columns, strict=True))
@@ -112,7 +148,7 @@ def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]]) -> list[
         if len(equal) > 1:
             equal.sort(key=lambda row: (-row[1], row[2], row[3]))
         ordered += (
-            Candidate(int(id), score, int(time), int(rev), bool(copy), int(origin))
+            Candidate(int(id), score, whole, int(time), int(rev), bool(copy), int(origin))
             for _, time, _, id, rev, copy, origin in equal
         )
     return ordered
@@ -143,6 +179,8 @@ def _equal(lower: float, higher: float) -> bool:
     return lower >= higher * (1 - NOISE)
 
 
-def bounded(score: float) -> float:
-    """A score as it is told: in [0, 1), in the same order, the same for the same match whatever else is found."""
-    return score / (score + _SATURATION) if score > 0 else 0.0
+def bounded(score: float, whole: bool) -> float:
+    """A score as it is told: in [0, 1), in the same order, the same for the same match whatever else is found. What
+    holds every unit has a half and more."""
+    told = score / (score + _SATURATION) if score > 0 else 0.0
+    return (1 + told) / 2 if whole else told / 2

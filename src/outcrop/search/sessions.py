@@ -29,7 +29,7 @@ from outcrop.search.places import Folders
 from outcrop.search.respell import Speller
 from outcrop.search.views import looked_at
 from outcrop.store import Snapshot, Store
-from outcrop.store.embedded import cards
+from outcrop.store.embedded import analysis, cards
 from outcrop.store.embedded.cards import Card, Where
 from outcrop.store.embedded.text import View
 
@@ -389,8 +389,14 @@ class _Search:
                 shown.get(item.card.id),
             )
             for item in page
-            if item.row is None or item.card.id in shown  # its last message that matched is gone
+            if item.card.id in shown or rung is None or (item.row is None and _titled(item.card, rung))
         ]  # fmt: skip
+
+
+def _titled(card: Card, rung: Rung) -> bool:
+    """Whether the title holds a word. What no message and no title holds any more, an older document told of."""
+    words = analysis.exact().analyze(analysis.normal(card.title or ""))
+    return not set(words).isdisjoint([*rung.plan.terms, *rung.plan.alternatives])
 
 
 def _prior(card: Card) -> float:

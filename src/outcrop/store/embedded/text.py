@@ -114,6 +114,8 @@ class TextWriter:
     def __init__(self, home: Path) -> None:
         self.hurry: Callable[[], bool] = lambda: False
         """Whether something more urgent than the rest of a commit waits."""
+        self.quiet_ms = 0
+        """How long a session is quiet before its whole document is written; who stays to do it later sets QUIET_MS."""
         self._folder = home / FOLDER
         self._pages = Pages(self._folder)
         self._thorough = False
@@ -202,11 +204,10 @@ class TextWriter:
             self._finish(connection)
         return done
 
-    @staticmethod
-    def _order_whole(connection: sqlite3.Connection) -> int:
+    def _order_whole(self, connection: sqlite3.Connection) -> int:
         meta = stored_meta(connection)
         rebuilt = (int(meta["text_from"]) + 1, int(meta["text_to"])) if meta.get("text_next") else (1, 0)
-        connection.execute(_ORDER_WHOLE, (*rebuilt, time.time_ns() // 1_000_000, QUIET_MS))
+        connection.execute(_ORDER_WHOLE, (*rebuilt, time.time_ns() // 1_000_000, self.quiet_ms))
         return int(connection.execute("SELECT count(*) FROM text_order").fetchone()[0])
 
     def doubt(self) -> None:
