@@ -16,7 +16,10 @@ from outcrop.search import columns, plan, query
 
 
 def _by_score_alone(*asked: Any) -> list[query.Tier]:
-    return [tier._replace(whole=True) for tier in _TIERS(*asked)]
+    tiers = [tier._replace(first=False) for tier in _TIERS(*asked)]
+    if len(tiers) > 1:
+        tiers[-2] = tiers[-2]._replace(factor=query.ALL_FACTOR)
+    return tiers
 
 
 _TIERS = query.Builder.tiers
@@ -26,7 +29,7 @@ LEVERS: dict[str, list[tuple[ModuleType | type, str, Any]]] = {
     "stop words": [(query, "STOP_WORDS", frozenset()), (plan, "STOP_WORDS", frozenset())],
     "context": [(query, "CONTEXT_WEIGHT", 0.0)],
     "phrase and nearness": [(query, "PHRASE_FACTOR", 1.0), (query, "NEAR_FACTOR", 1.0)],
-    "all words first": [(query.Builder, "tiers", _by_score_alone)],
+    "all words first": [(query.Builder, "tiers", _by_score_alone)],  # they count ALL_FACTOR times then
     "whole session": [(columns, "TALK_WEIGHT", 0.0)],
     "title": [(columns, "TITLE_WEIGHT", 0.0)],
     "role weights": [(query, "WEIGHT", _EVEN), (columns, "WEIGHT", {"user": 1.0, "assistant": 1.0, "tool": 1.0})],

@@ -107,7 +107,7 @@ def test_a_page_of_50_begins_the_slow_ranking(
     for tier in builder.tiers(queries.parse(text), view.searcher.doc_freq):
         for score, address in view.searcher.search(tier.query, 100_000).hits:
             id = int(view.searcher.fast_field_values("id", [address])[0] or 0)
-            scores[id] = max(scores.get(id, (False, 0.0)), (tier.whole, score * tier.factor))
+            scores[id] = max(scores.get(id, (False, 0.0)), (tier.first, score * tier.factor))
     with store.snapshot() as snapshot:
         rows = snapshot.found(list(scores))
     by_score = sorted(scores, key=lambda id: scores[id], reverse=True)

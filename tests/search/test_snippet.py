@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from outcrop.search.snippet import LENGTH, fold, places, snippet
@@ -60,3 +60,10 @@ def test_matches_are_those_of_a_pattern_of_all_words(text: str, words: list[str]
         )
         for found in re.finditer(pattern, text)
     ]
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60))
+@example("ΟΔΟΣ ΑΣ Ϲ İstanbul")
+def test_folding_a_text_is_folding_its_characters(text: str) -> None:
+    assert fold(text) == "".join(fold(character) for character in text)
+    assert fold(fold(text)) == fold(text)

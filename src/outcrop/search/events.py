@@ -267,7 +267,7 @@ class Search:
         told: list[EventHit] = []
         for (candidate, found), content in zip(hits, contents, strict=True):
             shown, more = snippet(searched_text(found.event, content), words, phrases)
-            told.append(EventHit(found, rank.bounded(candidate.score, candidate.whole), shown, more))
+            told.append(EventHit(found, rank.bounded(candidate.score, candidate.first), shown, more))
         return told
 
 

@@ -63,7 +63,7 @@ class Evidence:
             return None
         only = (Occur.Must, queries.silent(_of(event=event)))
         scores = [
-            rank.bounded(float(hit[0]) * tier.factor, tier.whole)
+            rank.bounded(float(hit[0]) * tier.factor, tier.first)
             for tier in plan.builder.tiers(plan.parsed, self._searcher.doc_freq)
             for hit in self._searcher.search(Query.boolean_query([only, (Occur.Must, tier.query)]), 1, count=False).hits
         ]

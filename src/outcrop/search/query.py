@@ -28,8 +28,12 @@ NEAR_UNITS = 4
 NEAR_SLOP = 6
 NEAR_MOST = 10_000
 """Events that hold the rarest word: beyond, standing near says little and costs the most of all."""
+TOGETHER_UNITS = 5
+"""Units of a query whose hits that hold all of them come first. Of more, all stand together in the longest texts only,
+and these count ALL_FACTOR times."""
 PHRASE_FACTOR = 2.0
 NEAR_FACTOR = 1.6
+ALL_FACTOR = 1.2
 
 WEIGHT = {"user": 1.2, "assistant": 1.2, "reasoning": 0.9, "other": 0.7, "tool": 0.7, "tool_more": 0.4}
 STEM_WEIGHT = 1.0
@@ -175,16 +179,16 @@ class Scope:
 
 
 class Tier(NamedTuple):
-    """Hits of one closeness, whose scores count `factor` times. `whole`: they hold every unit, and so come before all
-    that do not.
+    """Hits of one closeness, whose scores count `factor` times. `first`: they come before all hits that are in no such
+    tier.
 
-    `only`: what they match beside being among the hits of the last tier that is whole, with the scores that they have
-    there; None: nothing is known of that.
+    `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
+    have there; None: nothing is known of that.
     """
 
     query: Query
     factor: float
-    whole: bool
+    first: bool
     only: Query | None = None
 
 
@@ -277,7 +281,7 @@ class Builder:
         """
         words = [unit.word for unit in parsed.units if unit.word]
         demanded = {token for tokens in parsed.phrases for token in tokens}
-        alone = len(parsed.units) == 1
+        first = len(parsed.units) <= TOGETHER_UNITS
         if len(words) == len(parsed.units) and demanded.issuperset(words):
             return [Tier(self.hits(parsed), 1.0, True)]
         tiers: list[Tier] = []
@@ -286,9 +290,9 @@ class Builder:
         near = self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS
         if near and any(sum(frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
             tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
-        if not alone:
-            tiers.append(Tier(self.hits(parsed, whole=True), 1.0, True))
-        return [*tiers, Tier(self.hits(parsed), 1.0, alone)]
+        if len(parsed.units) > 1:
+            tiers.append(Tier(self.hits(parsed, whole=True), 1.0 if first else ALL_FACTOR, first))
+        return [*tiers, Tier(self.hits(parsed), 1.0, len(parsed.units) == 1)]
 
     def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float) -> Tier:
         """Hits that hold every unit and in which the tokens stand in this order. Where they spell every unit, the order
@@ -299,10 +303,9 @@ class Builder:
         )
         order = any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
         # As a condition the engine takes slop wider than where it counts for the score: both must ask the same way.
-        return Tier(
-            self.hits(parsed, [order], whole=len(parsed.units) > 1 and not spelt),
-            factor, True, silent(order) if spelt else None,
-        )  # fmt: skip
+        whole = len(parsed.units) > 1 and not spelt
+        first = len(parsed.units) <= TOGETHER_UNITS
+        return Tier(self.hits(parsed, [order], whole), factor, first, silent(order) if spelt else None)
 
 
 def rarity(holding: int, documents: int) -> float:

@@ -24,12 +24,12 @@ _Hits = list[tuple[Any, DocAddress]]
 
 @dataclass(slots=True, frozen=True)
 class Candidate:
-    """A document that matches. `score` is the engine's, times the factor of its tier, unbounded; `whole`: it holds
-    every unit."""
+    """A document that matches. `score` is the engine's, times the factor of its tier, unbounded; `first`: it is of a
+    tier that comes first."""
 
     id: int
     score: float
-    whole: bool
+    first: bool
     time: int
     rev: int
     copy: bool
@@ -38,7 +38,7 @@ class Candidate:
 
 @dataclass(slots=True, frozen=True)
 class Round:
-    """The best documents so far, in order. `complete`: there are no others. `whole`: one of them holds every unit."""
+    """The best documents so far, in order. `complete`: there are no others. `whole`: one holds every unit."""
 
     candidates: list[Candidate]
     complete: bool
@@ -50,24 +50,25 @@ def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable
 
     What holds every unit comes first, so that the others are looked for only where these do not fill a page.
     """
-    strict = [tier for tier in tiers if tier.whole]
+    first = [tier for tier in tiers if tier.first]
+    others = tiers[len(first) :]
     for most in (size for size in ROUNDS if size >= 2 * want or size == ROUNDS[-1]):
         last = most == ROUNDS[-1]
-        first = _Best(most, last)
-        for tier, hits in _looked(searcher, strict, most, check):
-            first.add(tier, hits)
-        whole = bool(first.scores)
+        best = _Best(most, last)
+        for tier, hits in _looked(searcher, first, -1, most, check):
+            best.add(tier, hits)
+        whole = bool(best.scores)
         before: list[Candidate] = []
-        for some in first.beginnings(2 * want) if whole else ():
+        for some in best.beginnings(2 * want) if whole else ():
             before = _ordered(searcher, some, True)
             if len(before) >= want:
                 yield Round(before, False, whole)
-        if first.open:
-            continue  # what holds every unit is not told apart from the rest yet
+        if best.open:
+            continue  # what comes first is not told apart from the rest yet
         rest = _Best(most, last)
-        for tier in tiers[len(strict) :]:
-            check()
-            rest.add(tier, searcher.search(tier.query, most, count=False).hits, first.scores)
+        for tier, hits in _looked(searcher, others, max(0, len(others) - 2), most, check):
+            rest.add(tier, hits, best.scores)
+            whole = whole or (not first and bool(hits) and tier is not tiers[-1])
         for some in rest.beginnings(2 * want):
             complete = not rest.open and len(some) == len(rest.scores)
             yield Round([*before, *_ordered(searcher, some, False)], complete, whole)
@@ -109,27 +110,32 @@ class _Best:
 
 
 def _looked(
-    searcher: Searcher, tiers: Sequence[Tier], most: int, check: Callable[[], None]
+    searcher: Searcher, tiers: Sequence[Tier], every: int, most: int, check: Callable[[], None]
 ) -> Iterator[tuple[Tier, _Hits]]:
-    """Each tier and its best hits. Most queries stand nowhere as they were typed: where few events hold every unit,
-    the stricter tiers are found among these, at a fraction of the price of scoring them anew."""
+    """Each tier and its best hits; the tier at `every` holds every unit. Most queries stand nowhere as they were typed:
+    where few events hold every unit, the stricter tiers are found among these, at a fraction of the price of scoring
+    them anew."""
 
     def look(query: Query) -> _Hits:
         check()
         return searcher.search(query, most, count=False).hits
 
-    every = look(tiers[-1].query)
-    known = len(every) < most
-    scores = {(address.segment_ord, address.doc): score for score, address in every} if known else {}
-    for tier in tiers[:-1]:
+    if not tiers:
+        return
+    held = look(tiers[every].query)
+    known = len(held) < most
+    scores = {(address.segment_ord, address.doc): score for score, address in held} if known else {}
+    for tier in tiers:
+        if tier is tiers[every]:
+            yield tier, held
+            continue
         if known and tier.only is not None:
-            hits = look(tier.only) if every else []
+            hits = look(tier.only) if held else []
             if len(hits) < most:  # it is asked of the whole index
                 keys = ((address, (address.segment_ord, address.doc)) for _, address in hits)
                 yield tier, [(scores[key], address) for address, key in keys if key in scores]
                 continue
         yield tier, look(tier.query)
-    yield tiers[-1], every
 
 
 def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
@@ -138,7 +144,7 @@ def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
     return _ordered(searcher, [(float(score), address) for score, address in hits], False)
 
 
-def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]], whole: bool) -> list[Candidate]:
+def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]], first: bool) -> list[Candidate]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
     rows = list(zip((float(score) for score, _ in found), *columns, strict=True))
@@ -148,7 +154,7 @@ def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]], whole: b
         if len(equal) > 1:
             equal.sort(key=lambda row: (-row[1], row[2], row[3]))
         ordered += (
-            Candidate(int(id), score, whole, int(time), int(rev), bool(copy), int(origin))
+            Candidate(int(id), score, first, int(time), int(rev), bool(copy), int(origin))
             for _, time, _, id, rev, copy, origin in equal
         )
     return ordered
@@ -179,8 +185,8 @@ def _equal(lower: float, higher: float) -> bool:
     return lower >= higher * (1 - NOISE)
 
 
-def bounded(score: float, whole: bool) -> float:
+def bounded(score: float, first: bool) -> float:
     """A score as it is told: in [0, 1), in the same order, the same for the same match whatever else is found. What
-    holds every unit has a half and more."""
+    comes first has a half and more."""
     told = score / (score + _SATURATION) if score > 0 else 0.0
-    return (1 + told) / 2 if whole else told / 2
+    return (1 + told) / 2 if first else told / 2
