@@ -22,7 +22,7 @@ from tantivy import Document, Index, IndexWriter, Searcher
 
 from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import TYPE_CODE, EventType
-from outcrop.store.embedded import text_fields, text_files
+from outcrop.store.embedded import allocator, text_fields, text_files
 from outcrop.store.embedded.database import CACHE_KIB, engine_errors
 from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
@@ -112,6 +112,7 @@ class TextWriter:
     """
 
     def __init__(self, home: Path) -> None:
+        allocator.give_back()
         self.hurry: Callable[[], bool] = lambda: False
         """Whether something more urgent than the rest of a commit waits."""
         self.quiet_ms = 0
