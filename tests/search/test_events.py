@@ -292,7 +292,7 @@ def test_nothing_found_tells_what_was_searched(talk: History) -> None:
     for query in ("quaggaquagga", "?!", ""):
         answer = search(talk, query)
         assert (answer.hits, answer.warnings) == (
-            [], [f"nothing_found: {events} events of {sessions} sessions are indexed"],
+            [], [f"nothing_found: searched {events} events of {sessions} session{'s' if sessions > 1 else ''}"],
         ), query  # fmt: skip
 
 

@@ -102,7 +102,8 @@ class Search:
         plan = self.plan()
         if not plan.hits:
             events, sessions = extent(db, self._snapshot.admitted)
-            self._warnings.append(f"nothing_found: {events:,} events of {sessions:,} sessions are indexed")
+            told = f"{_counted(events, 'event')} of {_counted(sessions, 'session')}"
+            self._warnings.append(f"nothing_found: searched {told}")
         return EventHits(self._told(plan.hits, plan.parsed), plan.more, plan.warnings)
 
     def plan(self) -> Plan:
@@ -269,6 +270,10 @@ class Search:
             shown, more = snippet(searched_text(found.event, content), words, phrases)
             told.append(EventHit(found, rank.bounded(candidate.score, candidate.first), shown, more))
         return told
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _partial(covered: float | None) -> list[str]:
