@@ -12,7 +12,11 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from outcrop.search import columns, plan, query
+from outcrop.search import columns, hashes, plan, query, repair, respell
+
+
+def _none(*_: object) -> None:
+    """No word is near."""
 
 
 def _by_score_alone(*asked: Any) -> list[query.Tier]:
@@ -32,6 +36,9 @@ LEVERS: dict[str, list[tuple[ModuleType | type, str, Any]]] = {
     "all words first": [(query.Builder, "tiers", _by_score_alone)],  # they count ALL_FACTOR times then
     "whole session": [(columns, "TALK_WEIGHT", 0.0)],
     "title": [(columns, "TITLE_WEIGHT", 0.0)],
+    "names and their parts": [(query, "NAME_WEIGHT", 0.0), (query, "PARTS_WEIGHT", 0.0), (columns, "_NAMES", ())],
+    "other lengths of hashes": [(hashes, "widened", lambda searcher, fields, units: units)],
+    "repair": [(repair, "_nearest", _none), (respell.Speller, "_nearest", _none)],
     "role weights": [(query, "WEIGHT", _EVEN), (columns, "WEIGHT", {"user": 1.0, "assistant": 1.0, "tool": 1.0})],
 }
 
