@@ -49,7 +49,8 @@ class Watch:
         while True:
             began = time.monotonic()
             try:
-                return self._listen()
+                self._listen()
+                return
             except Exception as error:  # the system's limits, a folder that went away: the library has no class for all
                 self.problem = (str(error) or type(error).__name__)[:_REASON]
                 if not self.problem.startswith(_UNSPEAKABLE):
