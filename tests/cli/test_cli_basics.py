@@ -43,6 +43,23 @@ def test_an_unknown_command_names_the_nearest(world: World) -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ["events", "beacon", "-timeout"],
+        ["events", "-native"],
+        ["search", "--lamp"],
+        ["explain", "session:ses_x", "-timeout"],
+    ],
+)
+def test_a_word_that_is_taken_for_an_option_is_told_where_to_stand(world: World, words: list[str]) -> None:
+    told = world.run(*words)
+    assert (told.code, told.out) == (2, "")
+    assert f"stands behind --: outcrop {words[0]} " in told.err.splitlines()[-1]
+    assert "hint" not in world.run("events", "beacon", "-n", "many").err, "that is another mistake"
+    assert "words_dropped: -timeout" in world.run("events", "--", "lighthouse", "-timeout").err
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
         ("open", {"id": "session:ses_00000000000000000000000001"}, 1),

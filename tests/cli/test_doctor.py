@@ -494,6 +494,35 @@ def test_a_limit_that_lets_nothing_be_written(world: World) -> None:
     assert list(world.store.glob(".doctor-probe*")) == []
 
 
+def test_a_data_folder_that_may_not_be_written_is_called_just_that(world: World) -> None:
+    reader = sqlite3.connect(world.store / "outcrop.db")  # without its log the history cannot be read there either
+    reader.execute("SELECT count(*) FROM event").fetchone()
+    places = [world.store, *world.store.rglob("*")]
+    for path in places:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        told = plainly(world, "doctor", "--json")
+        found = {one["check"]: one for one in told.json["findings"] if one["level"] == "failed"}
+        assert set(found) == {"disk", "writer", "text index"}
+        assert "damaged" not in found["text index"]["what"], "it is sound"
+        assert not any(word in one["do"] for one in found.values() for word in ("--fix", "rebuild"))
+        assert "can be searched" not in found["disk"]["means"]
+        for command in (["events", "beacon"], ["search", "beacon"]):
+            done = plainly(world, *command)
+            assert done.code == 3
+            assert "the data folder is read-only, so the text index cannot be opened" in done.err
+            assert str(world.store) not in done.err
+        done = plainly(world, "call", "search_sessions", '{"query": "beacon"}')
+        assert done.json["error"]["code"] == "backend_failure"
+        assert plainly(world, "sessions", "--since", "2026-01-01").code == 0
+        assert plainly(world, "status").code == 0
+    finally:
+        for path in places:
+            path.chmod(0o700 if path.is_dir() else 0o600)
+    assert plainly(world, "events", "beacon").code == 0
+    reader.close()
+
+
 def test_a_disk_that_is_nearly_full(world: World) -> None:
     if not can_mount():
         pytest.skip("no mount namespaces here; a limit of the process is tested above")

@@ -8,11 +8,13 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.following import Follower, followed
 from tests.vaults import A, T, U, Vault
 from tests.world import SOURCE, Run, World
 
@@ -172,6 +174,22 @@ def test_S159_fresh_reads_what_is_new(tmp_path: Path) -> None:
     made = vault.add(U("a gull"))
     assert search(vault, "gull").code == 1
     assert made in search(vault, "gull", "--fresh").out
+
+
+def test_who_asks_for_what_is_fresh_waits_five_seconds_and_no_longer(tmp_path: Path) -> None:
+    with followed(tmp_path) as world:
+        world.follows = False
+        vault = Vault(world.folder)
+        vault.add(U("kestrel"))
+        assert run(vault, "index").code == 0
+        vault.add(U("a late kestrel"))
+        with Follower(world, OUTCROP_FAULT="slow:file:60000"):
+            began = time.monotonic()
+            done = search(vault, "kestrel", "--fresh")
+            assert time.monotonic() - began < 40
+            assert done.code == 0, done.err
+            assert "takes longer than five seconds" in done.err
+            assert "late" not in done.out
 
 
 def test_S129_switched_off(tmp_path: Path) -> None:

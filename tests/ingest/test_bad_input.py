@@ -374,7 +374,17 @@ def test_a_name_that_is_no_unicode(small_world: World) -> None:
     told = small_world.index()
     assert "\\xff\\xfe.jsonl: its name is no valid Unicode" in told.err
     assert len(texts(small_world)) == 4
-    assert small_world.run("status").code == 0
+    status = small_world.run("status")
+    assert "cannot read " in status.out
+    assert "cannot be listed" not in status.out, "nothing is the matter with its folder"
+    small_world.index()
+    [finding] = [one for one in small_world.run("doctor", "--json").json["findings"] if one["level"] == "failed"]
+    assert finding["check"] == "files"
+    assert finding["facts"] == {"claude: its name is no valid Unicode": 1}
+    os.unlink(odd)
+    small_world.index()
+    assert small_world.run("status").out.startswith("current")
+    assert small_world.run("doctor").code == 0
 
 
 # Sizes

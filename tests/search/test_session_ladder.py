@@ -128,6 +128,15 @@ def test_S039_short_words_bear_fewer_mistakes(make: Make, typed: str, stored: st
         assert route in ("or", "loose")
 
 
+@pytest.mark.parametrize("typed", ["zebr", "zebara", "crosing"])
+def test_a_word_of_a_title_alone_is_loosened_too(make: Make, typed: str) -> None:
+    vault = make(U("kiwi"))
+    titled = vault.add(U("how wide is it"), title="Zebra Crossing")
+    vault.index()
+    assert vault.ids(typed) == [titled]
+    assert vault.ids(typed, scope="conversation") == []
+
+
 def test_S040_B01_tool_text_does_not_suppress_a_repair_of_prose(make: Make) -> None:
     vault = make(U("coalesces one"), U("coalesces two"), T("coalescs in a log"))
     assert vault.route("coalescs", scope="conversation") == ("typo+or", ["coalesces"], 2)

@@ -26,6 +26,9 @@ if part == "dead":
 if part == "login":
     print("Welcome to the far side!", flush=True)
     print(json.dumps({{"motd": True}}), flush=True)
+if part == "noise":
+    while True:
+        print("x" * 100_000, flush=True)
 for line in sys.stdin:
     request = json.loads(line)
     told = {{"jsonrpc": "2.0", "id": request["id"]}}

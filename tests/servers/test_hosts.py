@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import stat
 import subprocess
@@ -365,6 +366,11 @@ def test_far_sides_over_ssh_that_misbehave(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(Unreachable, match="in time"):
             asked("hung", {}, 2.0)
         assert time.monotonic() - began < 15
+        room = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(Unreachable, match="in time"):
+            asked("noise", {}, 4.0)  # one that never stops talking
+        assert time.monotonic() - began < 30
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - room < 64 * 1024, "KiB of what nobody looks at"
         lying = SshPeer("far", str(played(tmp_path / "lying", "lying", answers)))
         [hit] = search_sessions({"query": "x"}, AGENTS, host, lying).wire()["hits"]
         assert hit["executionHostId"] == "ssh:far"

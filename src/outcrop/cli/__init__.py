@@ -37,6 +37,13 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 """Verb → its module and its help, in the order of the help page."""
 
+QUERIES = {
+    "search": "outcrop search -- beacon -timeout",
+    "events": "outcrop events -- beacon -timeout",
+    "explain": "outcrop explain ID -- beacon -timeout",
+}
+"""Verbs that take a query → how one is typed that holds a word with a hyphen before it."""
+
 EXIT_CODES = (
     "exit codes: 0 done, 1 nothing found or a check failed, 2 usage, 3 store not ready, 4 input or output failed,"
     " 130 interrupted"
@@ -86,7 +93,12 @@ def _run(verb: str, words: list[str], debug: bool) -> int:
     try:
         module = import_module(module_name)
         module.add_arguments(parser)
-        args = parser.parse_args(words)
+        try:
+            args = parser.parse_args(words)
+        except SystemExit:
+            if verb in QUERIES and any(_is_unknown(word, parser.format_help()) for word in words):
+                print(f"hint: a query with words that begin with - stands behind --: {QUERIES[verb]}", file=sys.stderr)
+            raise
         debug = debug or args.debug
         if debug:
             import logging
@@ -124,6 +136,11 @@ def _usage(message: str, hint: str) -> int:
 
     output.error(message, hint)
     return EXIT_USAGE
+
+
+def _is_unknown(word: str, known: str) -> bool:
+    """Whether a word looks like an option and is none of those that the help names."""
+    return word.startswith("-") and len(word) > 2 and word.partition("=")[0] not in known
 
 
 def _nearest(verb: str) -> str:

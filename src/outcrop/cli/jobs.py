@@ -81,7 +81,11 @@ def alone(home: Path) -> Iterator[None]:
 
 
 def reconcile(config: Config) -> None:
-    """Have the indexer read what is newest (ruling 40); where none may be started this process does, under the lock."""
+    """Have the indexer read what is newest (ruling 40); where none may be started this process does, under the lock.
+
+    Whoever asked may stop waiting and end. The indexer needs nobody for that; a pass of this process is ended first.
+    """
+    from concurrent.futures import ThreadPoolExecutor
     from dataclasses import asdict
 
     from outcrop.harnesses import Environment
@@ -94,7 +98,12 @@ def reconcile(config: Config) -> None:
         client = start.awaited(config.home, told)
     if client is not None:
         client.close()
-    done(config, "reconcile", {}, lambda wait: asdict(index(config, wait=wait)))
+
+    def alone(wait: float) -> dict[str, Any]:
+        with ThreadPoolExecutor(1, "pass") as pool:  # the interpreter ends its threads before it ends itself
+            return asdict(pool.submit(index, config, wait=wait).result())
+
+    done(config, "reconcile", {}, alone)
 
 
 def attend(config: Config) -> None:

@@ -12,7 +12,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from outcrop.config import Config
 from outcrop.harnesses import UNLISTED, Environment, Form, Harness, SourceFile, all_harnesses
 
 A_FOLDER = "a directory stands where a file should be"
+NO_UNICODE = "its name is no valid Unicode"
+"""Such a file is told of by its name with escapes, and not read: the database holds text."""
 
 
 @dataclass(slots=True)
@@ -180,8 +182,8 @@ def _stat(discovery: Discovery, harness: Harness, file: SourceFile) -> None:
     try:
         file.path.encode()
     except UnicodeEncodeError:
-        shown = Path(os.fsencode(file.path).decode("utf-8", "backslashreplace"))
-        discovery.degraded.append((file.source, shown, "its name is no valid Unicode"))
+        shown = os.fsencode(file.path).decode("utf-8", "backslashreplace")
+        discovery.refused.append((replace(file, path=shown, native=None, parent=None), harness, NO_UNICODE))
         return
     try:
         found = os.stat(file.path)

@@ -176,12 +176,12 @@ def _census(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def searchable(connection: sqlite3.Connection, home: Path) -> bool:
     """Whether a text index of this very history opens and answers, or there is nothing to be found yet."""
-    from outcrop.store.embedded.text import TextReader, is_engine_failure
+    from outcrop.store.embedded.text import TextReader, TextRefused, is_engine_failure
 
     try:
         view = TextReader(home).view(connection)
         return view is None or view.searcher.num_docs > 0
-    except TextIndexRebuilding:
+    except (TextIndexRebuilding, TextRefused):
         return False
     except BaseException as error:
         if not is_engine_failure(error):

@@ -102,9 +102,9 @@ class Speller:
     def _like(self, word: str) -> Iterator[tuple[str, float]]:
         """Words of the scope that are similar enough, and how similar."""
         kept = 4 if len(word) > 5 else 3
-        found = self._beginning(word[:kept])
+        found = self._beginning(word[:kept], self.columns.words)
         for other in set(_variants(word, 1, kept + 1)):
-            if other not in found and (n := self._frequency(other)):
+            if other not in found and (n := self._frequency(other, self.columns.words)):
                 found[other] = n
         for other, n in found.items():
             if n >= LIVE_ROWS and len(other) >= _SHORTEST_FOUND and abs(len(other) - len(word)) <= _LENGTHS:
@@ -113,21 +113,22 @@ class Speller:
                     yield other, likeness
 
     def _loose(self, word: str) -> list[str]:
-        found = self._beginning(word)
+        fields = self.columns.words if self.columns.talk else (*self.columns.words, "title")
+        found = self._beginning(word, fields)
         if len(word) >= SHORTEST:
             for other in set(_variants(word, 0, len(word) + 1)):
-                if other not in found and (n := self._frequency(other)):
+                if other not in found and (n := self._frequency(other, fields)):
                     found[other] = n
         return [other for other, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))[:_LOOSE_FORMS]]
 
-    def _beginning(self, prefix: str) -> Counter[str]:
+    def _beginning(self, prefix: str, fields: tuple[str, ...]) -> Counter[str]:
         found: Counter[str] = Counter()
-        for field in self.columns.words:
+        for field in fields:
             found.update(dict(self.searcher.terms_with_prefix(field, prefix, None, _MOST_TERMS)))
         return found
 
-    def _frequency(self, word: str) -> int:
-        return sum(self.searcher.doc_freq(field, word) for field in self.columns.words)
+    def _frequency(self, word: str, fields: tuple[str, ...]) -> int:
+        return sum(self.searcher.doc_freq(field, word) for field in fields)
 
 
 def _variants(word: str, first: int, end: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from outcrop.contracts.vault.remote import Unreachable
@@ -32,6 +33,8 @@ _OPTIONS = (
     *("ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no", "EscapeChar=none"),
 )
 _CHUNK = 64 * 1024
+_AHEAD = 4
+"""Lines that wait to be looked at: a host that says more is not listened to meanwhile."""
 _COMPLAINT = 2000
 
 
@@ -91,7 +94,7 @@ class _Relay:
             raise Unreachable("there is no `ssh` on this machine") from None
         except OSError as error:
             raise Unreachable(f"`ssh` cannot be started: {error.strerror}") from None
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
         self._said: deque[bytes] = deque(maxlen=8)
         self._last = 0
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._listen)]
@@ -108,8 +111,11 @@ class _Relay:
         except OSError:
             raise _Broken(self._why()) from None
         while True:
+            left = until - time.monotonic()
             try:
-                line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
+                if left <= 0:  # a host that never stops talking is late as well
+                    raise queue.Empty
+                line = self._lines.get(timeout=left)
             except queue.Empty:
                 raise _Broken("the host did not answer in time") from None
             if line is None:
@@ -132,6 +138,10 @@ class _Relay:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        until = time.monotonic() + STOP_SECONDS
+        while self._threads[0].is_alive() and time.monotonic() < until:
+            with suppress(queue.Empty):  # what is still to be said makes room for the end
+                self._lines.get(timeout=0.01)
         for thread in self._threads:
             thread.join(STOP_SECONDS)
         for stream, thread in zip((self._process.stdout, self._process.stderr), self._threads, strict=True):

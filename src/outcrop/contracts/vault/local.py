@@ -32,7 +32,7 @@ from outcrop.search.sessions import search_sessions
 from outcrop.store import Store
 from outcrop.store.embedded.cards import Presence
 from outcrop.store.embedded.state import state
-from outcrop.store.embedded.text import TextReader
+from outcrop.store.embedded.text import TextReader, TextRefused
 
 UNTITLED = "Untitled session"
 
@@ -101,7 +101,7 @@ class LocalService:
             return Status(enabled=True)
         try:
             view = store.text.view(db)
-        except TextIndexRebuilding:
+        except (TextIndexRebuilding, TextRefused):
             view = None
         return Status(
             True,

@@ -85,7 +85,10 @@ def search_status(params: Any, transport: Transport) -> Status:
 
 
 def _current(service: SessionSearchService, cancelled: Asked | None) -> bool:
-    """Whether reconciling ended before the deadline; if not it goes on. Its own error before then is raised."""
+    """Whether reconciling ended before the deadline; if not it goes on. Its own error before then is raised.
+
+    A process that ends does not wait for it: what must not be cut off keeps the process itself (`jobs.reconcile`).
+    """
     errors: list[BaseException] = []
 
     def reconcile() -> None:
@@ -94,7 +97,7 @@ def _current(service: SessionSearchService, cancelled: Asked | None) -> bool:
         except BaseException as error:
             errors.append(error)
 
-    worker = threading.Thread(target=reconcile, name="reconcile")
+    worker = threading.Thread(target=reconcile, name="reconcile", daemon=True)
     worker.start()
     until = time.monotonic() + DEADLINE_SECONDS
     while worker.is_alive():

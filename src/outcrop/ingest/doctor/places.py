@@ -121,7 +121,7 @@ def _room(home: Path) -> Finding:
             "disk",
             Level.FAILED,
             f"nothing can be written to the data folder: {reason}",
-            "what is indexed can be searched; nothing new is taken in",
+            "what is indexed is kept; nothing new is taken in",
             "make room, or make the folder writable; then run `outcrop index`",
             facts,
         )

@@ -13,7 +13,7 @@ from outcrop.config import Config
 from outcrop.findings import Finding, Level, ok
 from outcrop.harnesses import REGISTRY, load
 from outcrop.ingest.containers import is_session
-from outcrop.ingest.discover import A_FOLDER
+from outcrop.ingest.discover import A_FOLDER, NO_UNICODE
 from outcrop.ingest.reading import DAMAGED, EMPTIED, NO_RECORD
 from outcrop.ingest.survey import SourceSurvey, below
 from outcrop.store.embedded.write import FileRow
@@ -22,7 +22,8 @@ DAY = 86_400_000
 _JITTER = 60_000
 """Milliseconds that clocks may be corrected by."""
 _SHOWN = 50
-_PLAIN = {A_FOLDER, DAMAGED, EMPTIED, NO_RECORD, "not a directory", "not a regular file", "not a whole JSON document"}
+_PLAIN = {A_FOLDER, DAMAGED, EMPTIED, NO_RECORD, NO_UNICODE}
+_PLAIN |= {"not a directory", "not a regular file", "not a whole JSON document"}
 _PLAIN |= {os.strerror(code).lower() for code in errno.errorcode}
 """Reasons that quote nothing."""
 

@@ -20,7 +20,7 @@ from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import text_fields, text_files
 from outcrop.store.embedded.coverage import TRICKLE
 from outcrop.store.embedded.database import engine_errors
-from outcrop.store.embedded.text import FOLDER, fits, is_engine_failure, stored_meta
+from outcrop.store.embedded.text import FOLDER, fits, is_engine_failure, is_refusal, stored_meta
 from outcrop.store.embedded.text_fields import schema
 from outcrop.store.embedded.text_rows import TextRows
 
@@ -103,6 +103,14 @@ def _once(connection: sqlite3.Connection, home: Path, last: bool) -> Finding | N
             raise
         if stored_meta(connection).get("text_dir") != name:
             return None
+        if is_refusal(error):
+            return Finding(
+                CHECK,
+                Level.FAILED,
+                "the text index cannot be opened: its folder is read-only",
+                "nothing can be searched; sessions can be listed and opened",
+                "make the data folder and all in it writable for you",
+            )
         return _broken("files of the text index are damaged or missing")
     if told == _clean(told):
         return _sound(told, marker.generation)

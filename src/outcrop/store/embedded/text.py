@@ -84,6 +84,13 @@ class TextFailure(BackendFailure):
         super().__init__("the text index could not be used; `outcrop rebuild` makes it anew")
 
 
+class TextRefused(BackendFailure):
+    """The engine takes a lock even to read, and may not write the file of it."""
+
+    def __init__(self) -> None:
+        super().__init__("the data folder is read-only, so the text index cannot be opened")
+
+
 def rebuild(connection: sqlite3.Connection) -> None:
     """Queue everything into a new `text-<n>`; the old index serves until that is complete. The caller may write."""
     with engine_errors(), _rows(connection):
@@ -414,8 +421,8 @@ class TextReader:
     def view(self, connection: sqlite3.Connection) -> View | None:
         """The newest committed state, or None where the store holds no event at all.
 
-        Raises TextIndexRebuilding where there is no usable index (ruling 18). The caller begins its row transaction
-        after this and asks `current` whether the two still belong together.
+        Raises TextIndexRebuilding where there is no usable index (ruling 18), TextRefused where it may not be opened.
+        The caller begins its row transaction after this and asks `current` whether the two still belong together.
         """
         for _ in range(_ATTEMPTS):  # the folder may just have given way to its successor
             with engine_errors():
@@ -432,6 +439,8 @@ class TextReader:
             except BaseException as error:
                 if not is_engine_failure(error):
                     raise
+                if is_refusal(error):
+                    raise TextRefused from error
                 continue
             if marker is not None and fits(marker, meta):
                 return View(searcher, marker, name)
@@ -469,6 +478,12 @@ def fits(marker: Marker, meta: dict[str, Any]) -> bool:
 def is_engine_failure(error: BaseException) -> bool:
     """Whether the text engine raised this; on damaged files it panics, with a class that cannot be imported."""
     return isinstance(error, (ValueError, OSError)) or type(error).__name__ == "PanicException"
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the engine may not write the lock that it takes to read: nothing is damaged then."""
+    told = str(error)
+    return "Lockfile" in told and ("PermissionDenied" in told or "ReadOnlyFilesystem" in told)
 
 
 def engine_error(error: BaseException) -> OutcropError:
