@@ -57,7 +57,7 @@ _BEYOND = 100_000
 UNSOUND_EVENT = (
     "length(uid) <> 16 OR length(origin) <> 16"
     f" OR type NOT BETWEEN 0 AND {len(EVENT_TYPES) - 1} OR ends NOT BETWEEN 0 AND {len(ENDS)}"
-    f" OR time NOT BETWEEN 0 AND {LATEST}"
+    f" OR time NOT BETWEEN 0 AND {LATEST} OR slot < 0"
 )
 """SQL: an event that nothing can read."""
 _UNSOUND = (
@@ -78,6 +78,10 @@ _NO_PARENT = (
     "DELETE FROM event WHERE file NOT IN (SELECT id FROM file)",
     "DELETE FROM event WHERE NOT EXISTS (SELECT 1 FROM block WHERE block.id = event.block AND event.slot < events)",
     "DELETE FROM event WHERE session <> (SELECT session FROM turn WHERE turn.id = event.turn)",
+    # Read anew, its events would be looked for in another file than its own.
+    "UPDATE turn SET (file, generation) = (SELECT file, max(generation) FROM event WHERE turn = turn.id GROUP BY file"
+    " ORDER BY count(*) DESC LIMIT 1) WHERE EXISTS (SELECT 1 FROM event WHERE turn = turn.id)"
+    " AND NOT EXISTS (SELECT 1 FROM event WHERE turn = turn.id AND file = turn.file)",
     "DELETE FROM place WHERE session NOT IN (SELECT id FROM session)",
     "DELETE FROM fact WHERE session NOT IN (SELECT id FROM session)",
 )
