@@ -273,6 +273,16 @@ def test_words_that_nothing_holds_are_named(talk: History) -> None:
     assert answer.warnings == ["words_dropped: xq7zz"]
 
 
+def test_a_word_that_nothing_holds_hides_no_hit_with_all_others(history: History) -> None:
+    history.add(
+        "s", [user("beacon " * 30, 10), user("a beacon, then a very long time of nothing until the timeout", 20)]
+    )
+    for query in ("beacon timeout", "beacon timeout zzqq", "zzqq beacon 7q7q timeout"):
+        hits = search(history, query).hits
+        assert [hit.found.event.id for hit in hits] == [2, 1], query
+        assert hits[0].score >= 0.5 > hits[1].score
+
+
 def test_a_word_typed_as_excluded_is_not_looked_for(history: History) -> None:
     history.add("s", [user("the lantern burns oil", 10), user("the lantern of the harbour, harbour, harbour", 20)])
     answer = search(history, "lantern oil -harbour")

@@ -118,11 +118,13 @@ class Search:
         found, more, whole = self._hits(builder, parsed)
         dropped = [f"-{word}" for word in parsed.excluded]
         if not whole:  # otherwise every word lives, and asking each would cost as much again
+            before = parsed
             parsed, changes, dead = repair.repaired(self._searcher, builder, parsed)
             dropped += dead
             if changes:
                 told = ", ".join(f"{typed} -> {instead}" for typed, instead in changes)
                 self._warnings.append(f"query_repaired: {told}")
+            if parsed != before:
                 found, more, _ = self._hits(builder, parsed)
         if not found and (parsed.phrases or any(unit.parts for unit in parsed.units)):
             if parsed.phrases:

@@ -24,7 +24,8 @@ _MANY = 1000
 
 
 class Repaired(NamedTuple):
-    """A query with its dead words replaced: (typed, instead) of each in `changes`, and those that nothing replaces."""
+    """A query with its dead words replaced: (typed, instead) of each in `changes`, and those that nothing replaces,
+    which are left out where others are left."""
 
     parsed: Parsed
     changes: list[tuple[str, str]]
@@ -36,6 +37,7 @@ def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> Repaired:
     units: list[Unit] = []
     changes: list[tuple[str, str]] = []
     dead: list[str] = []
+    gone: list[Unit] = []
     for unit in parsed.units:
         if not lives(searcher, builder, unit):
             word = unit.word
@@ -47,13 +49,13 @@ def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> Repaired:
                 changes.append((unit.typed, better))
                 continue
             dead.append(unit.typed)
+            gone.append(unit)
         units.append(unit)
-    if not changes:
-        return Repaired(parsed, [], dead)
+    alive = [unit for unit in units if unit not in gone]
     words = dict(changes)
     spelt = replace(
         parsed,
-        units=tuple(dict.fromkeys(units)),
+        units=tuple(dict.fromkeys(alive or units)),
         phrases=tuple(tuple(words.get(token, token) for token in tokens) for tokens in parsed.phrases),
         sequence=tuple(words.get(token, token) for token in parsed.sequence),
     )
