@@ -64,13 +64,17 @@ class EventHits:
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """A search before its hits are told. `builder` None: the scope names nothing, or the query has no words."""
+    """A search before its hits are told. `builder` None: the scope names nothing, or the query has no words.
+
+    `dropped`: units that nothing in the scope holds.
+    """
 
     builder: Builder | None
     parsed: Parsed
     hits: list[tuple[rank.Candidate, Found]]
     more: bool
     warnings: list[str]
+    dropped: tuple[queries.Unit, ...] = ()
 
 
 def search_events(store: Store, query: EventQuery, cancelled: Callable[[], bool] | None = None) -> EventHits:
@@ -117,10 +121,11 @@ class Search:
         parsed = replace(parsed, units=hashes.widened(self._searcher, builder.words, parsed.units))
         found, more, whole = self._hits(builder, parsed)
         dropped = [f"-{word}" for word in parsed.excluded]
+        dead: list[queries.Unit] = []
         if not whole:  # otherwise every word lives, and asking each would cost as much again
             before = parsed
             parsed, changes, dead = repair.repaired(self._searcher, builder, parsed)
-            dropped += dead
+            dropped += (unit.typed for unit in dead)
             if changes:
                 told = ", ".join(f"{typed} -> {instead}" for typed, instead in changes)
                 self._warnings.append(f"query_repaired: {told}")
@@ -136,7 +141,8 @@ class Search:
                 self._warnings.append("name_relaxed: no event holds the whole name; searched its parts")
         if found and dropped:
             self._warnings.append(f"words_dropped: {', '.join(dropped)}")
-        return Plan(builder, parsed, found, more, self._warnings)
+        gone = tuple(unit for unit in dead if unit not in parsed.units)
+        return Plan(builder, parsed, found, more, self._warnings, gone)
 
     def _check(self) -> None:
         if self._cancelled is not None and self._cancelled():

@@ -271,7 +271,7 @@ class _Asked:
         }
         if self._evidence is not None:
             plan = self._evidence.plan
-            query["words"] = [unit.typed for unit in plan.parsed.units]
+            query["words"] = [unit.typed for unit in (*plan.parsed.units, *plan.dropped)]
             query["phrases"] = [" ".join(tokens) for tokens in plan.parsed.phrases]
             query["hits"], query["more_hits"], query["warnings"] = len(plan.hits), plan.more, list(plan.warnings)
             reasons += [_WARNED[code] for text in plan.warnings if (code := text.partition(":")[0]) in _WARNED]

@@ -104,7 +104,7 @@ class Evidence:
                     self._searcher.doc_freq(field, unit.word or unit.name or unit.typed) for field in _FIELDS
                 ),
             }
-            for unit in self.plan.parsed.units
+            for unit in (*self.plan.parsed.units, *self.plan.dropped)
         ]
 
     def original(self, event: EventRow) -> bytes | None:

@@ -29,15 +29,14 @@ class Repaired(NamedTuple):
 
     parsed: Parsed
     changes: list[tuple[str, str]]
-    dead: list[str]
+    dead: list[Unit]
 
 
 def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> Repaired:
     """Look at every unit by itself."""
     units: list[Unit] = []
     changes: list[tuple[str, str]] = []
-    dead: list[str] = []
-    gone: list[Unit] = []
+    dead: list[Unit] = []
     for unit in parsed.units:
         if not lives(searcher, builder, unit):
             word = unit.word
@@ -48,10 +47,9 @@ def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> Repaired:
                 units.append(word_unit(better))
                 changes.append((unit.typed, better))
                 continue
-            dead.append(unit.typed)
-            gone.append(unit)
+            dead.append(unit)
         units.append(unit)
-    alive = [unit for unit in units if unit not in gone]
+    alive = [unit for unit in units if unit not in dead]
     words = dict(changes)
     spelt = replace(
         parsed,

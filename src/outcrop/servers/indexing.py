@@ -127,6 +127,7 @@ class _JobCall:
                     done.cancel()
                 else:
                     self._tell(done)
+            self._tell(done)  # a quick job was at no time looked at
             return done.result()
         except CancelledError:
             return self.refuse(Cancelled("the request was cancelled"))
