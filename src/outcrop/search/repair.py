@@ -16,7 +16,7 @@ from outcrop.search.query import Builder, Parsed, Unit, any_of, word_unit
 
 SHORTEST = 4
 LONGEST = 40
-TWO_ERRORS = 8
+TWO_ERRORS = 10
 """From this length on, two errors are still the same word."""
 _MOST_TERMS = 4000
 _MANY = 1000
