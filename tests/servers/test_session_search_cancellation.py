@@ -7,6 +7,7 @@ import select
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,14 @@ def test_a_client_of_the_socket_that_leaves_makes_place_for_others(
 
 
 def test_a_client_of_http_that_leaves_makes_place_for_others(vault: Vault, slow: dict[str, str]) -> None:
-    with serving(vault, **slow) as web:
-        leavers = [web.connect() for _ in range(3)]
+    with serving(vault, **slow) as web, ExitStack() as open_ones:
+        leavers = [open_ones.enter_context(closing(web.connect())) for _ in range(3)]
         for id, connection in enumerate(leavers):
             head = {"Content-Type": "application/json", "Authorization": f"Bearer {web.token}"}
             connection.request("POST", "/rpc", json.dumps(request(id, SEARCH, ENDLESS)), head)
-        [refused], _, _ = select.select([connection.sock for connection in leavers], [], [], PATIENCE)
-        assert b'"busy"' in refused.recv(65536)
+        [socket], _, _ = select.select([connection.sock for connection in leavers], [], [], PATIENCE)
+        [refused] = [connection for connection in leavers if connection.sock is socket]
+        assert b'"busy"' in refused.getresponse().read()
         assert busy(web.ask(SEARCH, PLAIN))
         for connection in leavers:
             connection.close()
