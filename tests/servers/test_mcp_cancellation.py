@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.world import World
 from wire import Client, call, cancel, listing, request
 
+from cancelling import ends_at_every_look
 from outcrop.errors import Cancelled
 from outcrop.model import EventType
 from outcrop.search.events import EventQuery, search_events
@@ -122,26 +123,11 @@ QUERIES = {
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_search_ends_at_the_first_look_that_tells_it_to(world: World, name: str) -> None:
     store = EmbeddedStore(world.store)
-    looks = 0
 
-    def never() -> bool:
-        nonlocal looks
-        looks += 1
-        return False
+    def search(cancelled: Callable[[], bool]) -> None:
+        assert search_events(store, QUERIES[name], cancelled).hits
 
-    assert search_events(store, QUERIES[name], never).hits
-    assert looks > 0
-    for last in range(looks):
-        asked = 0
-
-        def now(last: int = last) -> bool:
-            nonlocal asked
-            asked += 1
-            return asked > last
-
-        with pytest.raises(Cancelled):
-            search_events(store, QUERIES[name], now)
-        assert asked == last + 1, "it went on after it was told to stop"
+    ends_at_every_look(search)
     store.close()
 
 

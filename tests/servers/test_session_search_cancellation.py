@@ -6,7 +6,7 @@ import json
 import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from doors import SEARCH, SOURCE, Json, Local, environment, relay, until, watchi
 from web import serving
 from wire import PATIENCE, notification, request
 
+from cancelling import ends_at_every_look
 from outcrop.contracts.vault import service
 from outcrop.contracts.vault.exposure import Transport
 from outcrop.contracts.vault.response import Response, Status
@@ -169,27 +170,11 @@ QUERIES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_search_ends_at_the_first_look_that_tells_it_to(vault: Vault, name: str) -> None:
     store = EmbeddedStore(vault.store)
-    query = SessionSearch(**QUERIES[name])
-    looks = 0
 
-    def never() -> bool:
-        nonlocal looks
-        looks += 1
-        return False
+    def search(cancelled: Callable[[], bool]) -> None:
+        page = search_sessions(store, SessionSearch(**QUERIES[name]), cancelled)
+        assert isinstance(page, SessionPage)
+        assert page.hits
 
-    page = search_sessions(store, query, never)
-    assert isinstance(page, SessionPage)
-    assert page.hits
-    assert looks > 0
-    for last in range(looks):
-        asked = 0
-
-        def now(last: int = last) -> bool:
-            nonlocal asked
-            asked += 1
-            return asked > last
-
-        with pytest.raises(Cancelled):
-            search_sessions(store, query, now)
-        assert asked == last + 1, "it went on after it was told to stop"
+    ends_at_every_look(search)
     store.close()

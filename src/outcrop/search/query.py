@@ -85,6 +85,11 @@ class Parsed:
     sequence: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
 
+    @property
+    def short(self) -> bool:
+        """Whether what holds every unit comes first."""
+        return len(self.units) <= TOGETHER_UNITS
+
 
 def parse(text: str, least: int = 1) -> Parsed:
     """Read a query. Stop words are left out unless fewer than `least` units are left."""
@@ -281,7 +286,6 @@ class Builder:
         """
         words = [unit.word for unit in parsed.units if unit.word]
         demanded = {token for tokens in parsed.phrases for token in tokens}
-        first = len(parsed.units) <= TOGETHER_UNITS
         if len(words) == len(parsed.units) and demanded.issuperset(words):
             return [Tier(self.hits(parsed), 1.0, True)]
         tiers: list[Tier] = []
@@ -291,7 +295,7 @@ class Builder:
         if near and any(sum(frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
             tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
         if len(parsed.units) > 1:
-            tiers.append(Tier(self.hits(parsed, whole=True), 1.0 if first else ALL_FACTOR, first))
+            tiers.append(Tier(self.hits(parsed, whole=True), 1.0 if parsed.short else ALL_FACTOR, parsed.short))
         return [*tiers, Tier(self.hits(parsed), 1.0, len(parsed.units) == 1)]
 
     def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float) -> Tier:
@@ -304,8 +308,7 @@ class Builder:
         order = any_of([Query.phrase_query(schema(), field, list(tokens), slop) for field in self.positions])
         # As a condition the engine takes slop wider than where it counts for the score: both must ask the same way.
         whole = len(parsed.units) > 1 and not spelt
-        first = len(parsed.units) <= TOGETHER_UNITS
-        return Tier(self.hits(parsed, [order], whole), factor, first, silent(order) if spelt else None)
+        return Tier(self.hits(parsed, [order], whole), factor, parsed.short, silent(order) if spelt else None)
 
 
 def rarity(holding: int, documents: int) -> float:

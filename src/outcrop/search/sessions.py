@@ -108,7 +108,8 @@ class _Search:
         self._query = query
         self._cancelled = cancelled
         self._cards: dict[int, Card | None] = {}
-        self._columns = Columns(query.scope, view.searcher.doc_freq, cards.count(db))
+        self._sessions = cards.count(db)
+        self._columns = Columns(query.scope, view.searcher.doc_freq, self._sessions)
         self._asked, made = plan.make(query.text)
         self._plan = made._replace(units=hashes.widened(view.searcher, self._columns.words, made.units))
         self._capped = False
@@ -291,7 +292,7 @@ class _Search:
         searcher = self._view.searcher
         words = rung.plan.alternatives
         most = max((sum(searcher.doc_freq(field, word) for field in self._columns.words) for word in words), default=0)
-        return most >= _OFTEN * cards.count(self._db)
+        return most >= _OFTEN * self._sessions
 
     def _newest(self, gatherer: Gatherer, rung: Rung, end: int, tried: int | None = None) -> list[_Found]:
         """The newest sessions that match, in order, `end` and one at least, if so many do; of the first `tried`."""
@@ -319,7 +320,7 @@ class _Search:
             if len(ordered) > end or len(found) >= MOST_SESSIONS:
                 break
         if tried is not None and len(ordered) > end:  # no ranking tells how many there are
-            self._capped = self._capped or len(found) * cards.count(self._db) > MOST_SESSIONS * seen
+            self._capped = self._capped or len(found) * self._sessions > MOST_SESSIONS * seen
         self._capped = self._capped or len(found) > MOST_SESSIONS
         return ordered[:MOST_SESSIONS]
 
