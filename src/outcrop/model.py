@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class EventType(StrEnum):
@@ -178,8 +178,7 @@ class Content:
     raw: Any = None
 
 
-@dataclass(slots=True, frozen=True)
-class Preview:
+class Preview(NamedTuple):
     """A text cut for a summary: whitespace folded, at most `calls.PREVIEW` scalars; `truncated` tells the truth."""
 
     event_uid: bytes
@@ -187,8 +186,7 @@ class Preview:
     truncated: bool
 
 
-@dataclass(slots=True, frozen=True)
-class SessionRow:
+class SessionRow(NamedTuple):
     """A session as stored. Times are UTC ms of its own (not copied) events."""
 
     id: int
@@ -214,8 +212,7 @@ class SessionRow:
     agent: str | None
 
 
-@dataclass(slots=True, frozen=True)
-class TurnRow:
+class TurnRow(NamedTuple):
     """A turn as stored, with all that a compact summary needs. `ends` None: not completed."""
 
     id: int
@@ -234,8 +231,7 @@ class TurnRow:
     types: tuple[EventType, ...]
 
 
-@dataclass(slots=True, frozen=True)
-class EventRow:
+class EventRow(NamedTuple):
     """An event as stored, without its content. `id` is the arrival number."""
 
     id: int

@@ -213,9 +213,9 @@ class Search:
         rows = self._snapshot.found(list(every))
         standing = {id: row for id, row in rows.items() if self._stands(builder, parsed, every[id], row)}
         best: dict[int, int] = {}
-        for rival in sorted(rivals, key=lambda rival: (rival.copy, rival.time, rival.id)):
-            if rival.id in standing:
-                best.setdefault(rival.origin, rival.id)
+        living = [rival for rival in rivals if rival.id in standing]
+        for rival in sorted(living, key=lambda rival: (rival.copy, standing[rival.id].event.time, rival.id)):
+            best.setdefault(rival.origin, rival.id)
         return {
             candidate.id: standing.get(candidate.id)
             if not candidate.copy or best.get(candidate.origin, candidate.id) == candidate.id

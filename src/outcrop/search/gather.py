@@ -16,7 +16,7 @@ from tantivy import DocAddress, Query, Searcher, SearchResult
 from outcrop.search.columns import inside, outside
 from outcrop.search.respell import CODES
 
-ROUNDS = (64, 512, 4096, 32768)
+ROUNDS = (64, 160, 512, 4096, 32768)
 _ROWS_PER_SESSION = 4
 """Rows asked for at first, for each session that is wanted."""
 _WHOLES_PER_SESSION = 8

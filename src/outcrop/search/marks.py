@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
-from outcrop.search.snippet import fold
+from outcrop.search.snippet import fold, places
 from outcrop.store.embedded import analysis
 
 WORDS = 12
@@ -38,50 +39,35 @@ class Looked:
         phrase: bool = False,
     ) -> None:
         self.words, self.stems, self.pieces = tuple(map(fold, words)), stems, tuple(map(fold, pieces))
-        self.phrase = phrase
-        self._patterns: list[tuple[re.Pattern[str], bool]] = []
-        self._ways = self._sources()
+        # A word's stem is its beginning but for a last "i" that was a "y".
+        self._beginnings = [*self.words, *(stem.rstrip("i") for stem in stems if len(stem) > 2)]
+        self._phrase: re.Pattern[str] | None = None
+        if phrase and len(words) > 1:
+            side_by_side = r"[\W_]+".join(map(re.escape, self.words))
+            self._phrase = re.compile(rf"(?<![^\W_]){side_by_side}(?![^\W_])")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the text holds it, in order: words that stand alone before pieces of words."""
         folded = fold(text)
-        for pattern, stemmed in self._compiled():
-            found: list[tuple[int, int]] = []
-            for match in pattern.finditer(folded):
-                if not stemmed or match[0] in self.words or self._has_stem(match[0]):
-                    found.append(match.span())
-                    if len(found) >= _MOST_MATCHES:
-                        break
-            if found:
-                return found
-        return []
+        if self._phrase is not None and (found := [match.span() for match in self._phrase.finditer(folded)]):
+            return found[:_MOST_MATCHES]
+        if found := list(islice(self._standing(folded), _MOST_MATCHES)):
+            return found
+        return [(start, end) for start, end, _ in islice(places(folded, self.pieces), _MOST_MATCHES)]
 
-    def _has_stem(self, word: str) -> bool:
-        return not self.stems.isdisjoint(analysis.stem().analyze(word))
-
-    def _compiled(self) -> Iterator[tuple[re.Pattern[str], bool]]:
-        """The patterns, each made when those before it were not enough: making one costs as much as ten texts."""
-        yield from self._patterns
-        for source, stemmed in self._ways:
-            self._patterns.append((re.compile(source), stemmed))
-            yield self._patterns[-1]
-
-    def _sources(self) -> Iterator[tuple[str, bool]]:
-        if self.phrase and len(self.words) > 1:
-            phrase = r"[\W_]+".join(map(re.escape, self.words))
-            yield rf"(?<![^\W_]){phrase}(?![^\W_])", False
-        # A word's stem is its beginning but for a last "i" that was a "y".
-        beginnings = [stem.rstrip("i") for stem in self.stems if len(stem) > 2]
-        ways = [rf"{_any(self.words)}(?![^\W_])"] if self.words else []
-        ways += [rf"{_any(beginnings)}[^\W_]*"] if beginnings else []
-        if ways:
-            yield rf"(?<![^\W_])(?:{'|'.join(ways)})", bool(beginnings)
-        if self.pieces:
-            yield _any(self.pieces), False
-
-
-def _any(words: Iterable[str]) -> str:
-    return f"(?:{'|'.join(re.escape(word) for word in sorted(set(words), key=lambda word: (-len(word), word)))})"
+    def _standing(self, folded: str) -> Iterator[tuple[int, int]]:
+        for start, end, word in places(folded, self._beginnings):
+            if not word:
+                continue
+            stop = end
+            while stop < len(folded) and folded[stop].isalnum():
+                stop += 1
+            if (
+                (stop == end and word in self.words)
+                or folded[start:stop] in self.words
+                or (self.stems and not self.stems.isdisjoint(analysis.stem().analyze(folded[start:stop])))
+            ):
+                yield start, stop
 
 
 def marked(text: str, looked: Looked) -> tuple[str, bool]:

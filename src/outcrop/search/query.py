@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import NamedTuple
 
-from tantivy import FieldType, Occur, Query
+from tantivy import Occur, Query
 
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import analysis
@@ -212,13 +212,18 @@ class Builder:
         self.positions = [field for field in self.words if field in _POSITIONS]
         # What the fields hold decides whether types must be filtered: the default scope needs no filter.
         held = (talk if self.talk else set()) | ({*ROLE_FIELD, *TOOL_TYPES} - talk if kinds - talk else set())
-        self.filters = self._filters(kinds != held)
+        # To pass over what others hold is cheaper than to look for what these hold: a history has mostly tool events.
+        unwanted = [kind for kind in held if kind not in kinds]
+        narrowed = self._narrowed()
+        self.filters = [*narrowed, *((Occur.MustNot, _of_type(kind)) for kind in unwanted)]
+        self.within = narrowed
+        """The same, for what matches nothing else."""
+        if unwanted:
+            self.within = [*narrowed, (Occur.Must, any_of(map(_of_type, scope.types)))]
 
-    def _filters(self, by_type: bool) -> list[tuple[Occur, Query]]:
+    def _narrowed(self) -> list[tuple[Occur, Query]]:
         scope = self.scope
         wanted: list[Query] = []
-        if by_type:
-            wanted.append(_of_types(scope.types))
         if scope.admitted is not None:
             wanted.append(Query.term_set_query(schema(), "session", list(scope.admitted)))
         for name in ("session", "turn"):
@@ -325,14 +330,8 @@ def every(ways: Iterable[Query]) -> Query:
     return Query.boolean_query([(Occur.Must, way) for way in ways])
 
 
-def _of_types(types: Sequence[EventType]) -> Query:
-    """Events of these types. Those of tools are most of a history: their list would be read whole, so the column tells
-    of each match instead; a column of few would be searched for the next one."""
-    codes = [TYPE_CODE[kind] for kind in types]
-    first, last = min(codes), max(codes)
-    if set(TOOL_TYPES).issubset(types) and len(set(codes)) == last - first + 1:
-        return Query.range_query(schema(), "type", FieldType.Integer, first, last)
-    return any_of(Query.term_query(schema(), "type", code) for code in codes)
+def _of_type(kind: EventType) -> Query:
+    return Query.term_query(schema(), "type", TYPE_CODE[kind])
 
 
 def silent(query: Query) -> Query:

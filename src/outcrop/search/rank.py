@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
 from tantivy import DocAddress, Query, Searcher
 
@@ -22,18 +23,16 @@ Item = TypeVar("Item")
 _Hits = list[tuple[Any, DocAddress]]
 
 
-@dataclass(slots=True, frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A document that matches. `score` is the engine's, times the factor of its tier, unbounded; `first`: it is of a
-    tier that comes first."""
+    tier that comes first. `origin` names, where a copy is among them, what it may be a copy of."""
 
     id: int
     score: float
     first: bool
-    time: int
     rev: int
-    copy: bool
     origin: int
+    copy: bool
 
 
 @dataclass(slots=True, frozen=True)
@@ -141,23 +140,31 @@ def _looked(
 def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
     """Up to `most` documents that match, in order."""
     hits = searcher.search(query, most, count=False).hits
-    return _ordered(searcher, [(float(score), address) for score, address in hits], False)
+    return _ordered(searcher, [(float(score), address) for score, address in hits], False, origins=True)
 
 
-def _ordered(searcher: Searcher, found: list[tuple[float, DocAddress]], first: bool) -> list[Candidate]:
-    addresses = [address for _, address in found]
-    columns = [searcher.fast_field_values(name, addresses) for name in ("time", "order", "id", "rev", "copy", "origin")]
-    rows = list(zip((float(score) for score, _ in found), *columns, strict=True))
+def _ordered(
+    searcher: Searcher, found: list[tuple[float, DocAddress]], first: bool, origins: bool = False
+) -> list[Candidate]:
+    """The documents in order; each column costs as much as ten of its values, so that most are asked of few."""
+    runs = list(_runs(found, itemgetter(0)))
+    addresses = [address for run in runs for _, address in run]
+    columns = ["id", "rev", "copy", *(["time", "order"] if len(runs) < len(found) else [])]
+    ids, revs, copies, *places = (_column(searcher, name, addresses) for name in columns)
+    sources = _column(searcher, "origin", addresses) if origins or any(copies) else [0] * len(found)
     ordered: list[Candidate] = []
-    for equal in _runs(rows, lambda row: row[0]):
-        score = equal[0][0]
-        if len(equal) > 1:
-            equal.sort(key=lambda row: (-row[1], row[2], row[3]))
-        ordered += (
-            Candidate(int(id), score, first, int(time), int(rev), bool(copy), int(origin))
-            for _, time, _, id, rev, copy, origin in equal
-        )
+    for run in runs:
+        here: Sequence[int] = range(len(ordered), len(ordered) + len(run))
+        if len(run) > 1:
+            times, order = places
+            here = sorted(here, key=lambda at: (-times[at], order[at], ids[at]))
+        score = float(run[0][0])
+        ordered += (Candidate(ids[at], score, first, revs[at], sources[at], bool(copies[at])) for at in here)
     return ordered
+
+
+def _column(searcher: Searcher, name: str, addresses: list[DocAddress]) -> list[int]:
+    return searcher.fast_field_values(name, addresses)  # type: ignore[return-value]
 
 
 def settled(items: Iterable[Item], score: Callable[[Item], float], then: Callable[[Item], Any]) -> list[Item]:

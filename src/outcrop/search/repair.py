@@ -79,14 +79,15 @@ def _allowed(word: str) -> int:
 
 def _vocabulary(searcher: Searcher, builder: Builder, word: str, allowed: int) -> dict[str, int]:
     """Words of the scope that begin alike and may be near, with the number of events that hold them."""
-    scope = Query.boolean_query(builder.filters) if builder.filters else None
+    scope = Query.boolean_query(builder.within) if builder.within else None
     found: dict[str, int] = {}
     letters = set(word)
+    lengths = range(len(word) - allowed, len(word) + allowed + 1)
     for prefix in _beginnings(word):
         for field in builder.words:
             for other, n in _terms(searcher, field, prefix, scope):
                 # One error makes two letters at most that only one of the words has.
-                if abs(len(other) - len(word)) <= allowed and len(letters.symmetric_difference(other)) <= 2 * allowed:
+                if len(other) in lengths and len(letters.symmetric_difference(other)) <= 2 * allowed:
                     found[other] = found.get(other, 0) + n
     return found
 

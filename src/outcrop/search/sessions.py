@@ -35,7 +35,7 @@ from outcrop.store.embedded.text import View
 
 MOST_SESSIONS = 600
 """Sessions that one rung looks at; those behind them are not found, and `candidates` says so."""
-FIRST_SESSIONS = 64
+FIRST_SESSIONS = 32
 """The best of them, by their messages and as a whole, come before all others: few pages need more."""
 LENGTH_PRIOR = 0.02
 _NEWEST_PAGE = 64

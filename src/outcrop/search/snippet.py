@@ -5,14 +5,16 @@ Matches are looked for in a folded copy of the same length, so that places in it
 
 from __future__ import annotations
 
-import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 LENGTH = 320
 _BEFORE = 60
 _MOST_MATCHES = 1000
+_MOST_INSIDE = 40
+"""Matches of a stretch, but for one: more of a word say no more."""
 _AT_ONCE = 1 << 16
 """Characters whose matches are gathered before they are counted."""
 _EDGE = 24
@@ -34,7 +36,7 @@ class _Folding(dict[int, int]):
 
 
 _FOLDING = _Folding()
-_FOREIGN = re.compile(r"[^\x00-\x7f]")
+_ASCII = bytes(range(128))
 _ALONE = frozenset("\u0130\u03a3\u03f9")
 """Letters that a whole text lowers otherwise than one by one: the dotted I, and the sigma at the end of a word."""
 _FEW = 40
@@ -44,14 +46,14 @@ def fold(text: str) -> str:
     """Lower case, without accents, of the same length."""
     if text.isascii():
         return text.lower()
-    foreign = set(_FOREIGN.findall(text))
+    foreign = set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
     if len(foreign) > _FEW or not foreign.isdisjoint(_ALONE):
         return text.translate(_FOLDING)
-    text = text.lower()  # most texts hold few letters that are not ASCII: a table asked for each letter costs tenfold
-    for lower in {letter.lower() for letter in foreign}:
-        if (folded := _FOLDING[ord(lower)]) != ord(lower):
-            text = text.replace(lower, chr(folded))
-    return text
+    # Most texts hold few letters that are not ASCII: a table asked for each letter of the text costs tenfold.
+    for letter in foreign:
+        if (folded := chr(_FOLDING[ord(letter)])) != letter:
+            text = text.replace(letter, folded)
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")  # the rest, at once
 
 
 def snippet(text: str, words: Iterable[str], phrases: Iterable[Sequence[str]] = ()) -> tuple[str, bool]:
@@ -87,41 +89,67 @@ def places(folded: str, words: Iterable[str]) -> Iterator[tuple[int, int, str]]:
     """(start, end, word) of the matches from the first on, none over another, the longest of those that begin together;
     no word where it does not begin there. A pattern of all words would cost more to compile than a page of texts to
     search."""
-    found = [word for word in dict.fromkeys(words) if word and word in folded]
+    longer: dict[str, list[str]] = {}
+    for word in sorted(filter(None, set(words)), key=len):
+        shorter = next((known for known in longer if word.startswith(known)), word)
+        longer.setdefault(shorter, []).insert(0, word)
+    ahead = {shortest: at for shortest in longer if (at := folded.find(shortest)) >= 0}  # where each stands next
     last = 0
     for begin in range(0, len(folded), _AT_ONCE):
         here: list[tuple[int, int, str]] = []
-        for word in found:
-            stop = begin + _AT_ONCE + len(word) - 1  # it begins before the end of the piece
-            at = folded.find(word, begin, stop)
-            while at >= 0:
+        for shortest, at in ahead.items():
+            while 0 <= at < begin + _AT_ONCE:
+                word = next(word for word in longer[shortest] if folded.startswith(word, at))
                 here.append((at, -len(word), word))
-                at = folded.find(word, at + 1, stop)
+                at = folded.find(shortest, at + 1)
+            ahead[shortest] = at
         for start, _, word in sorted(here):
             if start >= last:
                 last = start + len(word)
                 yield start, last, word if start == 0 or not folded[start - 1].isalnum() else ""
 
 
+def _sequence(folded: str, tokens: Sequence[str]) -> tuple[int, int] | None:
+    """Where the tokens stand first in this order with no word between. To compile a pattern costs more."""
+    if not all(token in folded for token in tokens):
+        return None
+    at = folded.find(tokens[0])
+    while at >= 0:
+        end = at + len(tokens[0])
+        for token in tokens[1:]:
+            gap = end
+            while end < at + LENGTH and end < len(folded) and not folded[end].isalnum():
+                end += 1
+            if end == gap or not folded.startswith(token, end):
+                break
+            end += len(token)
+        else:
+            if end - at <= LENGTH:
+                return at, end
+        at = folded.find(tokens[0], at + 1)
+    return None
+
+
 def _window(folded: str, words: list[str], phrases: list[Sequence[str]]) -> tuple[int, int]:
     """The stretch of matches, no longer than a snippet, that holds the most different words; the first of equals."""
     for tokens in phrases:
-        if not all(token in folded for token in tokens):
-            continue
-        found = re.search(r"[\W_]+".join(map(re.escape, tokens)), folded)
-        if found and found.end() - found.start() <= LENGTH:
-            return found.span()
+        if (found := _sequence(folded, tokens)) is not None:
+            return found
     matches = list(islice(places(folded, words), _MOST_MATCHES))
     if not matches:
         return 0, 0
-    best = (-1.0, 0, 0)
+    inside: Counter[str] = Counter()
+    best = (-1, 0, 0, 0)
     first = 0
-    for last, (_, end, _) in enumerate(matches):
-        while end - matches[first][0] > LENGTH - _BEFORE and first < last:
+    for last, (_, end, word) in enumerate(matches):
+        inside[word] += 1
+        while first < last and (end - matches[first][0] > LENGTH - _BEFORE or last - first > _MOST_INSIDE):
+            gone = matches[first][2]
+            inside[gone] -= 1
+            if not inside[gone]:
+                del inside[gone]
             first += 1
-        inside = matches[max(first, last - 40) : last + 1]
-        different = {word for _, _, word in inside if word}
-        value = len(different) + len(inside) * 0.001
-        if value > best[0]:
-            best = (value, inside[0][0], end)
-    return best[1], best[2]
+        different = len(inside) - ("" in inside)
+        if (different, last - first) > best[:2]:
+            best = (different, last - first, matches[first][0], end)
+    return best[2], best[3]

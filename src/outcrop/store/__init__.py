@@ -34,8 +34,7 @@ class SessionQuery:
     after: tuple[int, bytes] | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class Found:
+class Found(NamedTuple):
     """An event with its parents, for a search hit."""
 
     event: EventRow

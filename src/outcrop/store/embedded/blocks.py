@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from outcrop.store.embedded import rows
@@ -19,7 +19,7 @@ class Blocks:
     def __init__(self, db: sqlite3.Connection, kept: int) -> None:
         self._db = db
         self._kept = kept
-        self._blocks: OrderedDict[int, tuple[list[dict[str, Any]], int]] = OrderedDict()
+        self._blocks: OrderedDict[int, tuple[Sequence[dict[str, Any]], int]] = OrderedDict()
         self._bytes = 0
 
     def load(self, numbers: Iterable[int]) -> None:
@@ -28,20 +28,20 @@ class Blocks:
         if len(wanted) > 1:
             marks = ",".join("?" * len(wanted))
             for number, z, size in self._db.execute(f"SELECT id, z, size FROM block WHERE id IN ({marks})", wanted):
-                self._keep(number, rows.decode_block(z), size)
+                self._keep(number, rows.Block(z), size)
 
-    def block(self, number: int) -> list[dict[str, Any]]:
+    def block(self, number: int) -> Sequence[dict[str, Any]]:
         """The contents of a block, empty where there is none. Raises BackendFailure where it is damaged."""
         known = self._blocks.get(number)
         if known is not None:
             self._blocks.move_to_end(number)
             return known[0]
         row = self._db.execute("SELECT z, size FROM block WHERE id = ?", (number,)).fetchone()
-        contents, size = (rows.decode_block(row[0]), row[1]) if row else ([], 0)
+        contents, size = (rows.Block(row[0]), row[1]) if row else ([], 0)
         self._keep(number, contents, size)
         return contents
 
-    def _keep(self, number: int, contents: list[dict[str, Any]], size: int) -> None:
+    def _keep(self, number: int, contents: Sequence[dict[str, Any]], size: int) -> None:
         self._blocks[number] = contents, size
         self._bytes += size
         while len(self._blocks) > 1 and (len(self._blocks) > self._kept or self._bytes > KEPT_BYTES):

@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 MODES = ("chat", "tool_calling", "mcp_internal", "web_search")
 """Words for a session's mode; the highest bit of its events decides (ruling 29)."""
 
+# As the fields of `SessionRow`, and one more.
 _SESSION = """id, uid, harness, source, native, title, summary, slug, label, first_prompt, started, updated, completed,
     turn_count, event_count, mode, parent, relation, shape, version, agent, last_event"""
-_SESSION_NAMES = [
-    {"parent": "parent_uid"}.get(column, column)
-    for column in _SESSION.replace("\n", " ").replace(" ", "").split(",")[:-1]
-]
 _TURN = """t.id, t.uid, t.session, s.uid, t.ord, t.started, t.updated, t.event_count, t.ends, t.terminal, t.user_event,
     t.user_text, t.user_more, t.reply_event, t.reply_text, t.reply_more, t.tools, t.types, t.last_event"""
 _EVENT = "id, uid, session, turn, ord, type, time, flags, tool, model, generator, rev, origin, block, slot"
@@ -110,6 +107,8 @@ class EmbeddedSnapshot:
             self.admitted = frozenset(row[0] for row in found)
         self._names: dict[int, str] = {}
         self._blocks = Blocks(connection, _BLOCKS_KEPT)
+        self._places: dict[int, tuple[int, int]] = {}
+        """Block and slot of the events that were read."""
         meta = dict(connection.execute("SELECT k, v FROM meta"))
         self.epoch = str(meta.get("epoch", ""))
         self.order_rev = int(meta.get("order_rev", 0))
@@ -267,12 +266,9 @@ class EmbeddedSnapshot:
         ]
 
     def contents(self, events: Sequence[EventRow]) -> list[Content]:
-        places = {
-            row[0]: (row[1], row[2])
-            for row in self._many("SELECT id, block, slot FROM event WHERE id IN ({})", [event.id for event in events])
-        }
-        self._blocks.load(places[event.id][0] for event in events)
-        return [rows.content(self._blocks.block(places[event.id][0])[places[event.id][1]]) for event in events]
+        places = [self._places[event.id] for event in events]
+        self._blocks.load(block for block, _ in places)
+        return [rows.content(self._blocks.block(block)[slot]) for block, slot in places]
 
     # Neighbours
 
@@ -327,10 +323,9 @@ class EmbeddedSnapshot:
     # Rows into words
 
     def _session(self, row: Sequence[Any]) -> SessionRow:
-        named = dict(zip(_SESSION_NAMES, row, strict=False))
-        named["completed"] = bool(named["completed"])
-        named["mode"] = MODES[_mode_code(named["mode"])]
-        return SessionRow(**named)
+        told = list(row[:21])
+        told[12], told[15] = bool(row[12]), MODES[_mode_code(row[15])]
+        return SessionRow._make(told)
 
     def _turns(self, found: list[Sequence[Any]]) -> list[TurnRow]:
         """Rows of _TURN as words, their events' uids and their tools' names fetched together."""
@@ -389,21 +384,23 @@ class EmbeddedSnapshot:
         return old
 
     def _event(self, row: Sequence[Any]) -> EventRow:
+        id, uid, session, turn, ordinal, type, time, flags, tool, model, generator, rev, origin, block, slot = row
+        self._places[id] = block, slot
         return EventRow(
-            id=row[0],
-            uid=row[1],
-            session_id=row[2],
-            turn_id=row[3],
-            ordinal=row[4],
-            type=EVENT_TYPES[row[5]],
-            time=row[6],
-            inferred=bool(row[7] & (rows.INFERRED | rows.GUESSED)),
-            tool=self._name(row[8]) if row[8] else None,
-            model=self._name(row[9]) if row[9] else None,
-            generator=self._name(row[10]) if row[10] else None,
-            copy=bool(row[7] & rows.COPY),
-            rev=row[11],
-            origin=row[12],
+            id,
+            uid,
+            session,
+            turn,
+            ordinal,
+            EVENT_TYPES[type],
+            time,
+            bool(flags & (rows.INFERRED | rows.GUESSED)),
+            self._name(tool) if tool else None,
+            self._name(model) if model else None,
+            self._name(generator) if generator else None,
+            bool(flags & rows.COPY),
+            rev,
+            origin,
         )
 
     def _learn(self, numbers: set[int]) -> None:

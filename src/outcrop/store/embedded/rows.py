@@ -1,12 +1,13 @@
 """How rows hold things: the bits of an event, blocks of contents, and rows as the words of `model`.
 
 One place for encodings, so that the reader, the writer and the text index cannot disagree. A block is zstd of a JSON
-array; each element holds the non-empty fields of `model.Content` of one event.
+array with an element a line; each holds the non-empty fields of `model.Content` of one event.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -94,17 +95,41 @@ def _plain(value: Any, depth: int) -> Any:
 
 def encode_block(contents: list[bytes]) -> tuple[bytes, int]:
     """A block of encoded contents, and its size before compression."""
-    plain = b"[" + b",".join(contents) + b"]"
+    plain = b"[\n" + b"\n,".join(contents) + b"\n]"
     return compress(plain), len(plain)
 
 
 def decode_block(z: bytes) -> list[dict[str, Any]]:
     """The contents of a block, or BackendFailure."""
+    return list(Block(z))
+
+
+class Block(Sequence[dict[str, Any]]):
+    """The contents of a block, each parsed when it is asked for: who searches wants one of dozens.
+
+    Raises BackendFailure where it is damaged.
+    """
+
+    def __init__(self, z: bytes) -> None:
+        lines: list[Any] = decompress(z).split(b"\n")
+        # Blocks of before had one line.
+        self._slots: list[Any] = lines[1:-1] if len(lines) > 1 else _parsed(lines[0])
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __getitem__(self, slot: Any) -> Any:
+        held = self._slots[slot]
+        if isinstance(held, bytes):
+            held = self._slots[slot] = _parsed(held.removeprefix(b","))
+        return held
+
+
+def _parsed(data: bytes) -> Any:
     try:
-        block: list[dict[str, Any]] = orjson.loads(decompress(z))
+        return orjson.loads(data)
     except orjson.JSONDecodeError:
         raise BackendFailure(DAMAGED) from None
-    return block
 
 
 def content(stored: dict[str, Any]) -> Content:
