@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -249,5 +251,36 @@ def test_what_is_urgent_is_served_in_the_midst_of_a_batch(small_world: World) ->
         assert counts[:6] == [0, 0, 0, 0, 1, 1]  # the fourth is that of the other file
         assert pipeline.writer.db.execute("SELECT count(*) FROM event").fetchone() == (61,)
         assert pipeline.writer.db.execute("SELECT count(*) FROM turn").fetchone() == (61,)
+    finally:
+        pipeline.close()
+
+
+def test_the_log_of_the_rows_is_given_back_after_the_first_build_and_when_all_is_quiet(small_world: World) -> None:
+    session = conversation(small_world, "A", *(f"tide{number}" for number in range(100)))
+    path = session.path(small_world.home)
+    append(path, *session.lines)
+    small_world.store.mkdir()
+    log = small_world.store / "outcrop.db-wal"
+    config = Config(small_world.store, small_world.store / "config.toml")
+    pipeline = Pipeline(config, Environment(small_world.home))
+    try:
+        pipeline.sweep()
+        pipeline.settle()
+        assert log.stat().st_size == 0
+        session.user("23:00:00", "and now it is high")
+        append(path, session.lines[-1])
+        pipeline.sweep()
+        pipeline.settle()
+        assert log.stat().st_size > 0
+        pipeline.pack()
+        assert log.stat().st_size == 0
+        with closing(sqlite3.connect(log.with_suffix(".db"), isolation_level=None)) as reader:
+            append(path, *conversation(small_world, "A", "tide0", "gull").lines)
+            pipeline.sweep()
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM event").fetchone()
+            append(path, *conversation(small_world, "A", "tide0", "gull", "reef").lines)
+            pipeline.sweep()
+            pipeline.pack()  # waits for nobody
     finally:
         pipeline.close()

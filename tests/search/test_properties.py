@@ -120,6 +120,15 @@ def test_a_page_of_50_begins_the_slow_ranking(
 
 
 @SLOW_START
+@given(plain, st.lists(st.sampled_from(KINDS), min_size=1, unique=True))
+def test_hits_of_some_types_are_those_of_all_filtered(store: EmbeddedStore, text: str, types: list[EventType]) -> None:
+    def found(wanted: tuple[EventType, ...]) -> set[int]:
+        return {hit.found.event.id for hit in run(store, text, wanted, 5000) if hit.found.event.type in types}
+
+    assert found(tuple(types)) == found(ALL)
+
+
+@SLOW_START
 @given(wild, st.sampled_from([CONVERSATION, TOOLS, ALL]), st.data())
 def test_scoped_hits_are_the_global_ones_filtered(
     store: EmbeddedStore, text: str, types: tuple[EventType, ...], data: st.DataObject

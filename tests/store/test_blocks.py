@@ -9,8 +9,12 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+import orjson
+import pytest
+
+from outcrop.errors import BackendFailure
 from outcrop.store.embedded.blocks import KEPT_BYTES, Blocks
-from outcrop.store.embedded.rows import decode_block, encode_block, encode_content
+from outcrop.store.embedded.rows import Block, compress, decode_block, decompress, encode_block, encode_content
 
 
 def test_threads_never_garble_each_others_blocks() -> None:
@@ -46,3 +50,22 @@ def test_large_contents_do_not_stay_decoded_by_their_number_alone() -> None:
             assert tracemalloc.get_traced_memory()[0] < 1_000_000
         finally:
             tracemalloc.stop()
+
+
+def test_a_content_is_parsed_alone_and_blocks_of_before_are_read() -> None:
+    contents = [{"text": "one\ntwo"}, {"text": "[,]\u2028"}, {}, {"text": "", "extra": {"a": ["\n", None]}}]
+    z, size = encode_block([encode_content(content) for content in contents])
+    assert size == len(decompress(z))
+    assert decode_block(z) == contents == [Block(z)[slot] for slot in range(4)]
+    assert len(Block(z)) == 4
+    before = compress(encode_content(contents))
+    assert decode_block(before) == contents
+    assert orjson.loads(decompress(z)) == contents  # who knows one line alone still reads it
+
+
+def test_a_damaged_content_is_told_and_the_others_are_read() -> None:
+    block = Block(compress(b'[\n{"text":"one"}\n,{"text":\n,{"text":"three"}\n]'))
+    assert block[0] == {"text": "one"}
+    assert block[2] == {"text": "three"}
+    with pytest.raises(BackendFailure):
+        list(block)

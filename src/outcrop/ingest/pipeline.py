@@ -28,6 +28,7 @@ from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
 from outcrop.ingest.reading import FileReading, Tally
 from outcrop.paths import keep_private
 from outcrop.store.embedded import pack
+from outcrop.store.embedded.compact import truncate_log
 from outcrop.store.embedded.database import engine_errors
 from outcrop.store.embedded.write import FileRow, Writer
 
@@ -229,6 +230,7 @@ class Pipeline:
         if self.writer.meta("first_build") != "done":
             with self.writer.transaction():
                 self.writer.set_meta("first_build", "done")
+            truncate_log(self.writer.db, 0.0)
 
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the text index anew from the rows; how many documents it took. `progress`: (documents done, all)."""
@@ -238,11 +240,12 @@ class Pipeline:
         return self.text.drain(self.writer.db, progress, breathe=self.breathe)
 
     def pack(self) -> None:
-        """Write the contents that came one by one together, session by session."""
+        """Write the contents that came one by one together, session by session; the log that they left is cut."""
         for session in pack.due(self.writer):
             pack.pack(self.writer, session)
             self.breathe()
         pack.done(self.writer)
+        truncate_log(self.writer.db, 0.0)
 
     def settle_talk(self) -> None:
         """Bring the newest of what was said into the text index, in one short commit; the rest waits."""
