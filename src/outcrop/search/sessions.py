@@ -36,7 +36,9 @@ from outcrop.store.embedded.text import View
 MOST_SESSIONS = 600
 """Sessions that one rung looks at; those behind them are not found, and `candidates` says so."""
 FIRST_SESSIONS = 32
-"""The best of them, by their messages and as a whole, come before all others: few pages need more."""
+NEXT_SESSIONS = (128, MOST_SESSIONS)
+"""The best of them, by their messages and as a whole, come before all others: most pages need no more. Then come the
+best of more."""
 LENGTH_PRIOR = 0.02
 _NEWEST_PAGE = 64
 _NEWEST_MOST = 4096
@@ -212,11 +214,16 @@ class _Search:
                 return rung, self._ordered(kept.found)
             if self._query.sort == NEWEST:
                 return rung, self._newest(gatherer, rung, end)
-            first = self._told_apart(gatherer, rung, kept.found, end)
-            if len(first) > end:
-                return rung, first
-            first = self._told_apart(gatherer, rung, kept.found, len(kept.found))
-            return rung, [*first, *self._others(first, self._keep(gatherer, rung, MOST_SESSIONS).found)]
+            ordered = self._told_apart(gatherer, rung, kept.found, end)
+            if len(ordered) > end:
+                return rung, ordered
+            ordered = self._told_apart(gatherer, rung, kept.found, len(kept.found))
+            for most in NEXT_SESSIONS:
+                kept = self._keep(gatherer, rung, most)
+                ordered += self._others(ordered, kept.found)
+                if kept.complete or len(ordered) > end:
+                    break
+            return rung, ordered
         assert rung is not None, "there always is an `or`"
         return (rung if rung.route is not Route.LOOSE else rung._replace(route=Route.OR, plan=self._plan)), []
 
