@@ -192,10 +192,13 @@ class Share:
 
 
 def _note(connection: sqlite3.Connection, moments: dict[str, float], now: float) -> None:
-    """After a text commit: note when the newest sessions, and when (last) all conversations read so far, were in it."""
+    """After a text commit: note when the newest sessions, and when all conversations of all that was read, were in it.
+    Commits of tool text alone change nothing of that."""
     if connection.execute("SELECT 1 FROM text_todo WHERE class = 0 LIMIT 1").fetchone():
         return
-    moments["conversations"] = round(now, 2)
+    newest = connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()[0]
+    if newest != moments.get("event"):
+        moments["event"], moments["conversations"] = newest, round(now, 2)
     if "newest" not in moments:
         sessions = connection.execute("SELECT count(*) FROM session WHERE event_count > 0").fetchone()[0]
         if sessions >= NEWEST:

@@ -160,7 +160,7 @@ class Pipeline:
 
         # First of all: what was to be erased must not wait for hours of reading.
         self._finish_purge(summary)
-        pending = 0
+        pending, many = 0, False
         for number, found in enumerate(changed, 1):
             within = 0
             pending += self._take(found, summary, full, tell)
@@ -168,9 +168,11 @@ class Pipeline:
             if progress is not None:
                 progress(found.file.path, done, total, summary.events)
             if pending >= DRAIN_EVENTS or (number == FIRST_FILES and pending):
-                self.text.drain(self.writer.db, conversations_only=True, breathe=self.breathe)
-                pending = 0
+                self._settle_conversations()
+                pending, many = 0, True
             self.breathe()
+        if many:
+            self._settle_conversations()
         for file, harness, reason in discovery.refused:
             if (row := known.get((file.source, file.path))) is None or row.problem != reason:
                 FileReading(self.writer, harness, file, self.config.redaction, _now()).refuse(reason)
@@ -231,6 +233,10 @@ class Pipeline:
             with self.writer.transaction():
                 self.writer.set_meta("first_build", "done")
             truncate_log(self.writer.db, 0.0)
+
+    def _settle_conversations(self) -> None:
+        """Bring what was said into the text index, before all that follows from tools."""
+        self.text.drain(self.writer.db, conversations_only=True, breathe=self.breathe)
 
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the text index anew from the rows; how many documents it took. `progress`: (documents done, all)."""
