@@ -7,19 +7,38 @@ without a place in the queue (ruling 24).
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from outcrop.contracts.mcp_v1 import file_attention, list_sessions, open, search_sessions, text
+from outcrop.contracts.mcp_v1 import text
 from outcrop.contracts.mcp_v1.envelope import Context, classify, failure, success
 from outcrop.contracts.mcp_v1.tool import Tool
 from outcrop.errors import Cancelled, DeadlineExceeded, InvalidRequest, OutcropError
 
 __all__ = ["TOOLS", "Call", "Context", "Tool", "begin", "call", "text"]
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (search_sessions.TOOL, open.TOOL, list_sessions.TOOL, file_attention.TOOL)
-}
+
+class _Tools(Mapping[str, Tool]):
+    """Each tool is the module of its name, imported when it is asked for: a command needs one of them."""
+
+    _names = ("search_sessions", "open", "list_sessions", "file_attention")
+
+    def __getitem__(self, name: str) -> Tool:
+        if name not in self._names:
+            raise KeyError(name)
+        tool: Tool = import_module(f"{__name__}.{name}").TOOL
+        return tool
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+TOOLS: Mapping[str, Tool] = _Tools()
 """In the order of `tools/list`."""
 
 
