@@ -23,7 +23,7 @@ ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELEC
 SERVER = f"""
 import dataclasses, sys
 from outcrop.cli import context
-from outcrop.contracts.mcp_v1 import TOOLS
+from outcrop.contracts import mcp_v1
 from outcrop.servers import stdio
 from outcrop.servers.jsonrpc import Slots
 from outcrop.servers.mcp import Protocol, Toolbox
@@ -32,7 +32,8 @@ def endless(parsed, context):
     with context.snapshot():
         context.store.connection().execute({ENDLESS!r}).fetchone()
 
-TOOLS["endless"] = dataclasses.replace(TOOLS["list_sessions"], answer=endless)
+tools = dict(mcp_v1.TOOLS)
+mcp_v1.TOOLS = tools | {{"endless": dataclasses.replace(tools["list_sessions"], answer=endless)}}
 sys.exit(stdio.serve(Protocol(Toolbox(context.build, ())), Slots(running=1, waiting=1)))
 """
 """A server with one tool more, whose statement never ends by itself; one call runs, one waits."""
