@@ -54,6 +54,17 @@ def test_words_spread_over_a_session_beat_some_of_them_in_one_message(vault: Vau
     assert vault.ids("quarry kestrel heron")[0] == spread
 
 
+def test_all_words_of_a_quotation_in_one_message_beat_the_same_words_in_several(vault: Vault) -> None:
+    for n in range(40):
+        vault.add(U(f"photo {n}"), A("fine"))
+    several = {vault.add(U(f"a kestrel {n}"), A("where?"), U(f"a heron {n}")) for n in range(3)}
+    together = vault.add(U("go on"), T("the heron stood beside the kestrel"))
+    vault.index()
+    found = vault.ids('"kestrel heron"')
+    assert found[0] == together
+    assert set(found[1:]) == several
+
+
 def test_a_hash_is_found_by_its_first_digits_and_the_other_way_round(vault: Vault) -> None:
     whole = vault.add(U("bisect ends at 9f31c7ab02de44518c0b6a7715de903aa41b22c7"), A("ok"))
     short = vault.add(U("revert 4be81d6 please"), A("ok"))

@@ -272,9 +272,11 @@ class _Search:
         if untold:  # their words stand in several messages, or in the title
             if rung.loose:
                 rows |= gatherer.known_rows(untold, gathered.spare)
-            else:
-                spare = gathered.spare if rung.route.endswith(Route.OR) else {}
-                rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, spare)
+            elif rung.route.endswith(Route.OR):
+                rows |= gatherer.some_rows(rung.rows, untold, gathered.spare)
+            else:  # a message with some of the words tells of them, and counts less than one with all
+                some = gatherer.some_rows(self._columns.either(rung.plan), untold, {})
+                rows |= {session: row._replace(score=0.0) for session, row in some.items()}
         left = untold - rows.keys() if rung.loose and gathered.bound else set()  # otherwise there is nothing of them
         if left and not lazily:
             rows |= gatherer.some_rows(rung.rows, left, {})
