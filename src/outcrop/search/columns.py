@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tantivy import Occur, Query
 
 from outcrop.search.plan import Plan
-from outcrop.search.query import Unit, any_of, every, rarity, silent, stem_of, term
+from outcrop.search.query import Unit, among, any_of, every, rarity, silent, stem_of, term
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.text_fields import schema
 
@@ -134,14 +134,14 @@ class Columns:
 
 def inside(query: Query, field: str, ids: Iterable[int]) -> Query:
     """What of a query's hits has one of these numbers in `field`."""
-    return every([query, silent(Query.term_set_query(schema(), field, list(ids)))])
+    return every([query, silent(among(field, ids))])
 
 
 def outside(query: Query, field: str, ids: Iterable[int]) -> Query:
     some = list(ids)
     if not some:
         return query
-    return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, Query.term_set_query(schema(), field, some))])
+    return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, among(field, some))])
 
 
 def _boost(query: Query, weight: float) -> Query:

@@ -22,7 +22,7 @@ from outcrop.store import Found, Snapshot, Store
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.coverage import extent
 from outcrop.store.embedded.text import View
-from outcrop.store.embedded.text_fields import TOOL_TYPES, schema
+from outcrop.store.embedded.text_fields import TOOL_TYPES
 
 _AT_ONCE = 64
 _MOST_COPIES = 4096
@@ -225,12 +225,10 @@ class Search:
 
     def _rivals(self, builder: Builder, parsed: Parsed, candidates: Iterable[rank.Candidate]) -> list[rank.Candidate]:
         """All hits of the scope with the origin of a copied candidate."""
-        from tantivy import Query
-
         origins = {candidate.origin for candidate in candidates if candidate.copy}
         if not origins:
             return []
-        same = Query.term_set_query(schema(), "origin", list(origins))
+        same = queries.among("origin", origins)
         return rank.all_hits(self._searcher, builder.hits(parsed, [same]), _MOST_COPIES)
 
     def _stands(self, builder: Builder, parsed: Parsed, candidate: rank.Candidate, found: Found) -> bool:

@@ -31,6 +31,7 @@ NEAR_MOST = 10_000
 TOGETHER_UNITS = 5
 """Units of a query whose hits that hold all of them come first. Of more, all stand together in the longest texts only,
 and these count ALL_FACTOR times."""
+FEW_NUMBERS = 150
 PHRASE_FACTOR = 2.0
 NEAR_FACTOR = 1.6
 ALL_FACTOR = 1.2
@@ -225,7 +226,7 @@ class Builder:
         scope = self.scope
         wanted: list[Query] = []
         if scope.admitted is not None:
-            wanted.append(Query.term_set_query(schema(), "session", list(scope.admitted)))
+            wanted.append(among("session", scope.admitted))
         for name in ("session", "turn"):
             if (number := getattr(scope, name)) is not None:
                 wanted.append(Query.term_query(schema(), name, number))
@@ -328,6 +329,14 @@ def any_of(ways: Iterable[Query]) -> Query:
 
 def every(ways: Iterable[Query]) -> Query:
     return Query.boolean_query([(Occur.Must, way) for way in ways])
+
+
+def among(field: str, numbers: Iterable[int]) -> Query:
+    """What has one of these numbers. To walk all numbers of the field costs as much as to look some hundred up."""
+    some = list(numbers)
+    if 0 < len(some) <= FEW_NUMBERS:
+        return any_of(Query.term_query(schema(), field, number) for number in some)
+    return Query.term_set_query(schema(), field, some)
 
 
 def _of_type(kind: EventType) -> Query:
