@@ -645,7 +645,7 @@ def test_a_directory_in_the_place_of_the_database(small_world: World) -> None:
     for verb in ("index", "status"):
         told = small_world.run(verb)
         assert told.code == 3
-        assert told.err.startswith("outcrop: error: the history database cannot be")
+        assert told.err.startswith("outcrop: error: outcrop.db in the data folder is no file")
 
 
 # More than one, and interruptions

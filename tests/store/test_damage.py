@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,7 +128,8 @@ def test_text_that_is_no_unicode_is_damage_and_not_quoted(
     assert old in data
     path.write_bytes(data.replace(old, new))
     told = world.run(*argv)
-    assert (told.code, told.err) == (3, "outcrop: error: the history database is damaged; its file was left as it is\n")
+    says = "the history database is damaged; its file was left as it is: `outcrop doctor` tells what to do"
+    assert (told.code, told.err) == (3, f"outcrop: error: {says}\n")
 
 
 def test_an_emptied_database_under_a_running_server_is_begun_anew(world: World) -> None:
@@ -218,3 +220,61 @@ def test_parts_of_runs_and_names_are_found_in_long_outputs(tmp_path: Path, size:
     world.index()
     told = world.run("events", query, "--types", "tool_response", "--json")
     assert bool(told.json["data"]["result_count"]) is found, told.out
+
+
+NO_SESSION = "session:ses_00000000000000000000000001"
+
+
+def stand_in(path: Path, what: str) -> None:
+    """Put something that is no history where the history should be."""
+    path.parent.mkdir(mode=0o700, parents=True)
+    if what == "a folder":
+        path.mkdir()
+        (path / "note").write_text("mine", encoding="utf-8")
+    elif what == "a text":
+        path.write_text("a shopping list\n", encoding="utf-8")
+    else:
+        other = sqlite3.connect(path)
+        other.execute("CREATE TABLE session (title)")
+        other.execute(f"PRAGMA user_version = {what.rpartition(' ')[2]}")
+        other.commit()
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("what", "says", "do"),
+    [
+        ("a folder", "outcrop.db in the data folder is no file", "move it away"),
+        ("a text", "the history database is damaged, or outcrop.db is of another program", "`outcrop doctor`"),
+        ("tables of version 0", "outcrop.db in the data folder is of another program", "move it away"),
+        ("tables of version 4", "outcrop.db in the data folder is of another program", "move it away"),
+    ],
+)
+def test_what_is_no_history_is_named_and_left_alone(tmp_path: Path, what: str, says: str, do: str) -> None:
+    world = World(tmp_path)
+    world.write("K")
+    path = world.store / "outcrop.db"
+    stand_in(path, what)
+
+    def bytes_of() -> list[bytes]:
+        return [one.read_bytes() for one in ([*path.iterdir()] if path.is_dir() else [path])]
+
+    before = bytes_of()
+    for command in (
+        *(["events", "beacon"], ["search", "beacon"], ["sessions"], ["status"], ["index"], ["rebuild"], ["rescrub"]),
+        *(["touches", "a.py"], ["open", NO_SESSION], ["explain", NO_SESSION, "a"], ["resume", "abcdef"], ["watch"]),
+        *(["forget", "--list"], ["forget", "--undo", "all"], ["forget", "--source", "claude", "--yes"]),
+    ):
+        told = world.run(*command)
+        assert (told.code, told.out) == (3, ""), (command, told)
+        assert told.err.startswith(f"outcrop: error: {says}"), command
+        assert do in told.err
+        assert len(told.err.splitlines()) == (2 if command[0] == "search" else 1), told.err
+    told = world.run("doctor", "--json")
+    [finding] = [one for one in told.json["findings"] if one["check"] == "database"]
+    assert finding["what"].startswith(says)
+    assert bytes_of() == before
+    if do == "move it away":
+        assert do in finding["do"]
+        assert world.run("doctor", "--fix").code == 1
+        assert bytes_of() == before

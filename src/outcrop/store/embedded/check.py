@@ -15,11 +15,17 @@ from outcrop.store.embedded import rows
 from outcrop.store.embedded.database import (
     BUSY_MS,
     DAMAGED,
+    ELSEWHERE,
+    FOREIGN,
+    NO_DATABASE,
+    NO_FILE,
     SCHEMA,
     database_path,
     engine_errors,
     migrate,
     open_for_reading,
+    size_of,
+    version_of,
 )
 from outcrop.store.embedded.salvage import UNSOUND_EVENT
 
@@ -29,6 +35,8 @@ _ERRORS = 20
 _BLOCKS = 200
 """Blocks of contents that are unpacked: the newest, and others at random."""
 _SALVAGE = "`outcrop doctor --fix` copies what can be read into a new file and keeps the old one beside it"
+_TO_DO = {DAMAGED: _SALVAGE, NO_DATABASE: _SALVAGE, FOREIGN: ELSEWHERE, NO_FILE: ELSEWHERE}
+"""Errors that end with what to do, behind a colon → what to do here."""
 
 _ROWS = {
     "events without a turn or session": "SELECT count(*) FROM event e LEFT JOIN turn t ON t.id = e.turn"
@@ -51,7 +59,7 @@ def check_database(home: Path) -> list[Finding]:
     """Everything about the file of the rows. An empty store is no flaw."""
     path = database_path(home)
     try:
-        if not path.exists() or path.stat().st_size == 0:
+        if size_of(path) == 0:
             return [Finding(CHECK, Level.NOTE, "nothing is indexed yet", do="run `outcrop index`")]
         version = _version(path)
     except (OSError, OutcropError) as error:
@@ -97,20 +105,21 @@ def _version(path: Path) -> int:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
             connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-            return int(connection.execute("PRAGMA user_version").fetchone()[0])
+            return version_of(connection)
         finally:
             connection.close()
 
 
 def _unusable(error: OSError | OutcropError) -> Finding:
-    damaged = isinstance(error, BackendFailure) and error.message == DAMAGED
+    what = error.message if isinstance(error, OutcropError) else "the history database cannot be opened"
+    do = _TO_DO.get(what)
     return Finding(
         CHECK,
         Level.FAILED,
-        error.message if isinstance(error, OutcropError) else "the history database cannot be opened",
+        what.partition(":")[0] if do else what,
         "nothing can be searched or indexed",
-        _SALVAGE if damaged else "see the findings about places and permissions",
-        repair=Repair.DATABASE if damaged else None,
+        do or "see the findings about places and permissions",
+        repair=Repair.DATABASE if do == _SALVAGE else None,
     )
 
 

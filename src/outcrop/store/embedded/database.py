@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +21,18 @@ SCHEMA = 4
 """Number of the newest migration."""
 DISK_FULL = "the disk is full; nothing that was indexed is lost, and the next run goes on from there"
 FULL = (errno.ENOSPC, errno.EDQUOT)
-DAMAGED = "the history database is damaged; its file was left as it is"
+_DOCTOR = "its file was left as it is: `outcrop doctor` tells what to do"
+DAMAGED = f"the history database is damaged; {_DOCTOR}"
+NO_DATABASE = f"the history database is damaged, or outcrop.db is of another program; {_DOCTOR}"
+ELSEWHERE = "move it away, or let OUTCROP_HOME name another folder"
+FOREIGN = f"outcrop.db in the data folder is of another program, and was left as it is: {ELSEWHERE}"
+NO_FILE = f"outcrop.db in the data folder is no file, and was left as it is: {ELSEWHERE}"
 BUSY_MS = 5000
 CACHE_KIB = 32 * 1024
 CHECKPOINT_PAGES = 4000
 """Pages of the write-ahead log between two checkpoints: a page that changes often is copied back once."""
+_OWN = frozenset({"meta", "session", "turn", "event", "block"})
+"""Tables of the first migration. Another program may have one or two of that name, a damaged history may lack some."""
 
 
 def database_path(home: Path) -> Path:
@@ -36,9 +44,7 @@ def open_for_reading(home: Path) -> sqlite3.Connection:
     path = database_path(home)
     with engine_errors():
         try:
-            size = path.stat().st_size
-        except (FileNotFoundError, NotADirectoryError):
-            size = 0
+            size = size_of(path)
         except PermissionError as error:
             raise BackendFailure("the data folder cannot be read: permission denied") from error
         if size == 0:
@@ -67,7 +73,7 @@ def open_for_writing(home: Path) -> sqlite3.Connection:
     """The writer's connection, at the newest schema. The caller holds the writer lock."""
     path = database_path(home)
     with engine_errors():
-        if path.exists() and path.stat().st_size == 0:
+        if size_of(path) == 0 and path.exists():
             # It was emptied: nothing is left to keep. Whoever still has it open would hold its lock for ever, and
             # turns to the new file by itself.
             for suffix in ("", "-wal", "-shm"):
@@ -84,6 +90,29 @@ def open_for_writing(home: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
         migrate(connection)
     return connection
+
+
+def size_of(path: Path) -> int:
+    """Bytes of the database file, 0 where there is none. Raises BackendFailure for what is no file."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    if not stat.S_ISREG(found.st_mode):
+        raise BackendFailure(NO_FILE)
+    return found.st_size
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The number of the last migration. Raises BackendFailure for the database of another program."""
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except UnicodeDecodeError as error:  # what the engine says of a damaged schema quotes it
+        raise BackendFailure(DAMAGED) from error
+    if tables and len(_OWN & tables) <= len(_OWN) // 2:
+        raise BackendFailure(FOREIGN)
+    return version
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -142,7 +171,9 @@ def translated(error: sqlite3.Error) -> OutcropError:
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM):
         return ResourceExhausted(DISK_FULL if primary == sqlite3.SQLITE_FULL else "memory ran out")
     # Text that is no UTF-8 is an error without a code, and quoted in its message.
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or (not primary and "decode" in str(error)):
+    if primary == sqlite3.SQLITE_NOTADB:
+        return BackendFailure(NO_DATABASE)
+    if primary == sqlite3.SQLITE_CORRUPT or (not primary and "decode" in str(error)):
         return BackendFailure(DAMAGED)
     if primary == sqlite3.SQLITE_READONLY:
         return BackendFailure("the data folder cannot be written")
@@ -156,11 +187,7 @@ def translated(error: sqlite3.Error) -> OutcropError:
 
 
 def _checked_version(connection: sqlite3.Connection) -> int:
-    try:
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
-    except UnicodeDecodeError as error:  # what the engine says of a damaged schema quotes it
-        raise BackendFailure(DAMAGED) from error
+    version = version_of(connection)
     if version > SCHEMA:
         raise BackendFailure("the history was written by a newer outcrop; restart with that version")
     return version
