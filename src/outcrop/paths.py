@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from outcrop.errors import ConfigError
+from outcrop.errors import BackendFailure, ConfigError
 
 NAME = "outcrop"
 HOME_VARIABLE = "OUTCROP_HOME"
@@ -90,6 +91,22 @@ def private_folder(path: Path) -> Path:
     if not path.is_dir():
         raise NotADirectoryError(f"{path} is not a folder")
     return path
+
+
+def folder_error(error: OSError, done: str = "written") -> BackendFailure:
+    """The typed error where the data folder cannot be `done`: what the system says of it, without the path."""
+    return BackendFailure(f"the data folder cannot be {done}: {(error.strerror or 'not a folder').lower()}")
+
+
+@contextmanager
+def folder_errors(done: str = "written") -> Iterator[None]:
+    """Raise `folder_error` for what the system refuses; that a file is not there stays as it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise folder_error(error, done) from error
 
 
 def keep_private() -> None:

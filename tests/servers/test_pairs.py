@@ -11,8 +11,10 @@ import pytest
 from doors import SEARCH, STATUS, document, run, until
 from web import pair, serving
 
+from limits import plainly
 from outcrop.servers.gate import FREE_TRIES, SLOWEST, delay
 from vaults import A, U, Vault
+from world import World
 
 
 @pytest.fixture
@@ -52,6 +54,32 @@ def test_names_are_the_owner_s(vault: Vault) -> None:
     assert run(vault, "pair", "revoke", "laptop").returncode == 0
     assert run(vault, "pair", "revoke", "laptop").returncode == 1
     assert run(vault, "pair", "list").returncode == 1
+
+
+def test_a_data_folder_that_may_not_be_written_or_read_is_called_just_that(vault: Vault) -> None:
+    for words in (["pair", "laptop"], ["hosts", "add", "ssh:box"]):
+        assert run(vault, *words).returncode == 0
+    world = World(vault.folder)
+    folders = [vault.store / "pairs", vault.store / "hosts"]
+    kept = [path for folder in folders for path in folder.iterdir()]
+    writing = [["pair", "phone"], ["pair", "revoke", "laptop"]]
+    writing += [["hosts", verb, host] for verb, host in (("add", "ssh:new"), ("add", "ssh:box"), ("remove", "ssh:box"))]
+    reading = [["pair", "list"], ["hosts", "list"]]
+    for mode, commands, done in ((0o500, writing, "written"), (0o000, reading, "read")):
+        for folder in folders:
+            folder.chmod(mode)
+        try:
+            for words in commands:
+                told = plainly(world, *words)
+                assert (told.code, told.out) == (3, ""), (words, told)
+                assert told.err == f"outcrop: error: the data folder cannot be {done}: permission denied\n"
+        finally:
+            for folder in folders:
+                folder.chmod(0o700)
+    assert [path for folder in folders for path in folder.iterdir()] == kept
+    kept[1].chmod(0o000)
+    told = plainly(world, "search", "needle", "--host", "ssh:box")
+    assert (told.code, told.err) == (3, "outcrop: error: the data folder cannot be read: permission denied\n")
 
 
 def test_a_revoked_token_is_refused_on_a_connection_that_is_open(vault: Vault) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from outcrop.errors import BackendFailure, ResourceExhausted, StoreBusy
-from outcrop.paths import RUN, private_folder
+from outcrop.paths import RUN, folder_error, private_folder
 from outcrop.store.embedded.database import DISK_FULL, FULL
 
 WAIT_SECONDS = 30.0
@@ -34,8 +34,7 @@ def writer_lock(home: Path, wait: float = WAIT_SECONDS) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise ResourceExhausted(DISK_FULL) from error
-        reason = (error.strerror or "not a folder").lower()
-        raise BackendFailure(f"the data folder cannot be written: {reason}") from error
+        raise folder_error(error) from error
     try:
         yield
     finally:

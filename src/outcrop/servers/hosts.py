@@ -12,7 +12,7 @@ from typing import NamedTuple
 from outcrop.contracts.vault.hosts import Host, HostKind, parse_host
 from outcrop.contracts.vault.remote import MethodUnknown, Peer, Unreachable
 from outcrop.errors import InvalidRequest
-from outcrop.paths import private_folder
+from outcrop.paths import folder_errors, private_folder
 
 FOLDER = "hosts"
 
@@ -33,28 +33,35 @@ class Hosts:
         self._folder = home / FOLDER
 
     def add(self, known: Known) -> None:
-        """Remember a host, in the place of what was known of it."""
+        """Remember a host, in the place of what was known of it. Raises BackendFailure where that cannot be written."""
         told = {"host": known.host.id, "command": known.command, "url": known.url, "token": known.token}
         path = self._path(known.host)
-        new = private_folder(self._folder) / f"{path.name}.new"
-        with suppress(FileNotFoundError):
-            new.unlink()
-        with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump({name: value for name, value in told.items() if value is not None}, file)
-        os.replace(new, path)
+        with folder_errors():
+            new = private_folder(self._folder) / f"{path.name}.new"
+            with suppress(FileNotFoundError):
+                new.unlink()
+            with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                json.dump({name: value for name, value in told.items() if value is not None}, file)
+            os.replace(new, path)
 
     def get(self, host: Host) -> Known | None:
         return _read(self._path(host))
 
     def all(self) -> list[Known]:
         """By id."""
-        found = [_read(path) for path in self._folder.glob("*.json")] if self._folder.is_dir() else []
+        try:
+            with folder_errors("read"):
+                names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        found = [_read(self._folder / name) for name in names if name.endswith(".json")]
         return sorted((known for known in found if known is not None), key=lambda known: known.host.id)
 
     def remove(self, host: Host) -> bool:
         """Whether it was known."""
         try:
-            self._path(host).unlink()
+            with folder_errors():
+                self._path(host).unlink()
         except FileNotFoundError:
             return False
         return True
@@ -92,8 +99,10 @@ def peer_of(hosts: Hosts, host: Host) -> Peer:
 
 
 def _read(path: Path) -> Known | None:
+    """Raises BackendFailure where a file may not be read: what it names is not unknown."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        with folder_errors("read"):
+            told = json.loads(path.read_text(encoding="utf-8"))
         return Known(parse_host(told["host"]), told.get("command"), told.get("url"), told.get("token"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, InvalidRequest):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, InvalidRequest):
         return None

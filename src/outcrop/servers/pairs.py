@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from outcrop.errors import InvalidRequest
-from outcrop.paths import private_folder
+from outcrop.paths import folder_errors, private_folder
 
 FOLDER = "pairs"
 PREFIX = "outcrop_"
@@ -49,24 +49,29 @@ class Pairs:
         self._folder = home / FOLDER
 
     def add(self, name: str, expires: float | None = None) -> str:
-        """Pair a client; its token, which is kept nowhere. Raises InvalidRequest for a name that is taken or odd."""
+        """Pair a client; its token, which is kept nowhere.
+
+        Raises InvalidRequest for a name that is taken or odd, BackendFailure where it cannot be written.
+        """
         if not _NAME.fullmatch(name):
             raise InvalidRequest(f"{name!r} is no name: up to 64 letters, digits, dots, dashes and underscores", "name")
         token = PREFIX + secrets.token_urlsafe(32)
         told = {"name": name, "digest": _digest(token), "created": time.time(), "expires": expires}
-        path = private_folder(self._folder) / f"{name}.json"
-        try:
-            with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-                json.dump(told, file)
-        except FileExistsError:
-            raise InvalidRequest(f"{name!r} is paired already; revoke it first", "name") from None
-        os.utime(path, (0, 0))
+        with folder_errors():
+            path = private_folder(self._folder) / f"{name}.json"
+            try:
+                with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                    json.dump(told, file)
+            except FileExistsError:
+                raise InvalidRequest(f"{name!r} is paired already; revoke it first", "name") from None
+            os.utime(path, (0, 0))
         return token
 
     def all(self) -> list[Pair]:
         """By name. A file that is no pair is none."""
         try:
-            names = sorted(name for name in os.listdir(self._folder) if name.endswith(".json"))
+            with folder_errors("read"):
+                names = sorted(name for name in os.listdir(self._folder) if name.endswith(".json"))
         except FileNotFoundError:
             return []
         return [pair for name in names if (pair := _read(self._folder / name)) is not None]
@@ -76,7 +81,8 @@ class Pairs:
         if not _NAME.fullmatch(name):
             return False
         try:
-            (self._folder / f"{name}.json").unlink()
+            with folder_errors():
+                (self._folder / f"{name}.json").unlink()
         except FileNotFoundError:
             return False
         return True
