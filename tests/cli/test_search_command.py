@@ -29,7 +29,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
     hour = datetime.now(UTC) - timedelta(hours=3)
     made.add(
         U("Fix the lighthouse beacon"),
-        A("Raised it."),
+        A("Raised it, é."),
         cwd="/srv/code/lighthouse",
         branch="feature",
         at=hour,
@@ -92,6 +92,24 @@ def test_rungs_and_words_are_told(vault: Vault) -> None:
     assert "found by all words in one session" in search(vault, '"beacon lighthouse"').err
     assert "; baecon → beacon" in search(vault, "baecon").err
     assert "left out: the, of" in search(vault, "the beacon of lighthouse").err
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("É", ""),
+        ("e\u0301", ""),
+        ("béacon harbour", ""),
+        ("BE\u0301ACON harbour", ""),
+        ("The Béacon of harbour", "; left out: The, of"),
+        ("don't beacon harbour", "; left out: don't"),
+        ("the red_beacon of harbour", "; left out: the, of"),
+        ("the baecon", "; baecon → beacon"),
+        ("the baecon of lighthouse", "; baecon → beacon; left out: the, of"),
+    ],
+)
+def test_what_is_told_as_left_out_was_not_searched(vault: Vault, query: str, told: str) -> None:
+    assert search(vault, "--", query).err == f"outcrop: found by any of the words{told}\n"
 
 
 def test_nothing_found_says_what_was_searched(vault: Vault) -> None:

@@ -41,7 +41,6 @@ from outcrop.errors import (
 from outcrop.search import places, plan
 from outcrop.search.columns import ALL, CONVERSATION, SCOPES
 from outcrop.search.found import RELEVANCE, SORTS, Route
-from outcrop.search.operators import fold
 
 if TYPE_CHECKING:
     from outcrop.store.embedded.read import EmbeddedStore
@@ -237,9 +236,8 @@ def _tell_how(query: str, found: Results) -> None:
         told += "; " + ", ".join(f"{typed} → {other}" for typed, other in pairs if typed != other)
     elif instead is not None:
         told += f"; searched {', '.join(instead)}"
-    dropped = [word for word in fold(asked.text).split() if word.isalpha() and word not in planned.terms]
-    if dropped and plain is Route.OR and instead is None:
-        told += f"; left out: {', '.join(dict.fromkeys(dropped))}"
+    if plain is Route.OR and (dropped := plan.left_out(asked, planned)):
+        told += f"; left out: {', '.join(dropped)}"
     _tell(told)
 
 

@@ -83,5 +83,12 @@ def make(query: str) -> tuple[Asked, Plan]:
     return asked, Plan(tuple(tokens), literal, _units(body), tuple(sequence[:LONGEST_SEQUENCE]), cut)
 
 
+def left_out(asked: Asked, planned: Plan) -> list[str]:
+    """Words, as they were typed, of which the `or` rung looks for nothing. Letters are compared as the index has them."""
+    searched = set(planned.alternatives)
+    own = {word: Plan((), False, _units(word)).alternatives for word in asked.text.split()}
+    return [word for word, terms in own.items() if terms and searched.isdisjoint(terms)]
+
+
 def _units(body: str) -> tuple[Unit, ...]:
     return queries.parse(body, least=2).units
