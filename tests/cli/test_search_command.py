@@ -180,6 +180,16 @@ def test_S148_S149_no_other_host_is_known(vault: Vault, host: str, code: int) ->
     assert search(vault, "beacon", "--host", "local").code == 0
 
 
+@pytest.mark.parametrize("path", [".", "lighthouse", "../x", "~/x", "~"])
+def test_a_folder_of_this_machine_is_none_of_another_host(vault: Vault, path: str) -> None:
+    done = search(vault, "beacon", "--host", "ssh:box", "--path", "/srv", "--path", path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"outcrop: error: --path: {path!r} is relative; beside --host give the whole path over there\n"
+    for whole in ("/srv", "C:\\code", "\\\\wsl$\\X\\code"):
+        assert "ssh:box is not known" in search(vault, "beacon", "--host", "ssh:box", "--path", whole).err
+    assert search(vault, "beacon", "--host", "local", "--path", path).code == 1
+
+
 def test_S159_fresh_reads_what_is_new(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
     vault.add(U("kestrel"))

@@ -154,9 +154,8 @@ def _request(args: Namespace) -> dict[str, Any]:
     if args.limit is not None and not 1 <= args.limit <= MOST_HITS:
         raise InvalidRequest(f"--limit must be from 1 to {MOST_HITS}", "limit")
     filters: dict[str, Any] = {"sort": args.sort, "agents": args.agent}
-    # Paths are those of the host that is asked.
-    here = parse_host(args.host) == LOCAL
-    filters["scopePaths"] = [_absolute(path) if here else path for path in args.path]
+    absolute = _absolute if parse_host(args.host) == LOCAL else _elsewhere_absolute
+    filters["scopePaths"] = [absolute(path) for path in args.path]
     if args.since is not None:
         if _DATE.fullmatch(args.since.strip()):
             raise InvalidRequest("--since: a date needs a time, such as T00:00, to be a moment")
@@ -178,6 +177,13 @@ def _request(args: Namespace) -> dict[str, Any]:
 def _absolute(path: str) -> str:
     """Paths of another system stay as they are; others are taken from here."""
     return path if not path or places.key(path) is not None else os.path.abspath(os.path.expanduser(path))
+
+
+def _elsewhere_absolute(path: str) -> str:
+    """Paths are those of the host that is asked; what they would be relative to is a folder of this machine."""
+    if path and places.key(path) is None:
+        raise InvalidRequest(f"--path: {path!r} is relative; beside --host give the whole path over there", "path")
+    return path
 
 
 def _show(args: Namespace, request: dict[str, Any], found: Results, status: Status) -> None:
