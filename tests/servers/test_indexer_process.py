@@ -672,6 +672,28 @@ def test_index_whose_indexer_dies_meanwhile_does_it_itself(quiet: World) -> None
     assert finds(quiet, "stint9")
 
 
+@pytest.mark.parametrize("words", [["index"], ["rebuild"], ["forget", "--undo", "all"], ["watch"]])
+def test_who_waits_for_an_indexer_that_does_not_answer_is_told_so_soon(quiet: World, words: list[str]) -> None:
+    quiet.index()
+    with Follower(quiet) as follower:
+        follower.current()
+        follower.process.send_signal(signal.SIGSTOP)
+        asking = subprocess.Popen([sys.executable, "-m", "outcrop", *words], env=quiet.environment,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+        try:
+            assert asking.stderr
+            assert asking.stderr.readline().startswith("outcrop: waiting for the indexer"), "before it gave up"
+            assert asking.poll() is None
+            follower.process.send_signal(signal.SIGCONT)
+            if words in (["index"], ["rebuild"]):
+                out, err = asking.communicate(timeout=PATIENCE)
+                assert (asking.returncode, err) == (0, ""), "and then it was done"
+                assert out
+        finally:
+            asking.kill()
+            asking.communicate()
+
+
 def test_a_job_with_senseless_parameters_is_refused(quiet: World) -> None:
     with Follower(quiet):
         client = local.connect(quiet.store)

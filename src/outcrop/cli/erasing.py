@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 @contextmanager
 def writing(config: Config) -> Iterator[tuple[Writer, TextWriter]]:
     """The writer of an existing store and its text index. Raises StoreMissing, StoreBusy and the store's errors."""
-    from outcrop.ingest.lock import writer_lock
     from outcrop.paths import keep_private
     from outcrop.store.embedded.database import database_path, engine_errors
     from outcrop.store.embedded.text import TextWriter
@@ -31,7 +30,7 @@ def writing(config: Config) -> Iterator[tuple[Writer, TextWriter]]:
     if not database_path(config.home).exists():
         raise StoreMissing
     keep_private()
-    with jobs.alone(config.home), writer_lock(config.home), engine_errors():
+    with jobs.alone(config.home), engine_errors():
         writer = Writer(config.home)
         text = TextWriter(config.home)
         try:

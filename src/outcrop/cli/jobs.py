@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,37 @@ PATIENCE = 10.0
 """Seconds for the greeting of an indexer that is busy."""
 LOOK_SECONDS = 0.25
 """Between two looks who holds the lock: an indexer that starts holds it before it can be asked."""
+
+TOLD_SECONDS = 1.5
+"""Who waits for longer is told for whom."""
+
+
+class Waiting:
+    """Says on stderr, once and not at once, that another process is waited for."""
+
+    def __init__(self) -> None:
+        self._from = time.monotonic() + TOLD_SECONDS
+        self._told = False
+
+    def tell(self) -> None:
+        if not self._told and time.monotonic() >= self._from:
+            self._told = True
+            print(
+                "outcrop: waiting for the indexer, or another outcrop process that writes to the history",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """The same for what blocks."""
+        timer = threading.Timer(max(0.0, self._from - time.monotonic()), self.tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def done(
@@ -34,9 +66,10 @@ def done(
     from outcrop.ingest.lock import WAIT_SECONDS
 
     until = time.monotonic() + WAIT_SECONDS
+    waiting = Waiting()
     while True:
         try:
-            if (told := _handed(config, method, params, progress)) is not None:
+            if (told := _handed(config, method, params, progress, waiting)) is not None:
                 return told
             return alone(LOOK_SECONDS)
         except IndexerEnded:
@@ -44,16 +77,22 @@ def done(
         except StoreBusy:
             if time.monotonic() > until:
                 raise
+            waiting.tell()
 
 
 def _handed(
-    config: Config, method: str, params: dict[str, Any], progress: Callable[[str, int, int, int], None] | None
+    config: Config,
+    method: str,
+    params: dict[str, Any],
+    progress: Callable[[str, int, int, int], None] | None,
+    waiting: Waiting,
 ) -> dict[str, Any] | None:
     """What the indexer made of it; None where none answers."""
     from outcrop.harnesses import Environment
     from outcrop.servers import start
 
-    client = start.attach(config.home, Environment.here().told(), PATIENCE)
+    with waiting.during():
+        client = start.attach(config.home, Environment.here().told(), PATIENCE)
     if client is None:
         return None
 
@@ -69,15 +108,19 @@ def _handed(
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Have the indexer leave, so that this process can be the writer, and start one again afterwards."""
+    """Have the indexer leave, be the writer under the lock, and start an indexer again afterwards.
+
+    Raises what `writer_lock` raises.
+    """
+    from outcrop.ingest.lock import writer_lock
     from outcrop.servers import local, start
 
-    ran = local.ask(home, "leave") is not None
-    try:
+    with ExitStack() as stack:
+        with Waiting().during():
+            if local.ask(home, "leave") is not None:
+                stack.callback(start.spawn, home)
+            stack.enter_context(writer_lock(home))
         yield
-    finally:
-        if ran:
-            start.spawn(home)
 
 
 def reconcile(config: Config) -> None:

@@ -110,17 +110,21 @@ def _session_search(config: Config, indexer: Indexer) -> VaultMethods:
 
 def _run(indexer: Indexer, ready: Callable[[], None], home: Path, take_over: bool) -> str:
     """Run the indexer, with `take_over` once the one in the background has left; why it ended."""
+    from outcrop.cli.jobs import Waiting
     from outcrop.servers import local
 
     until = time.monotonic() + TAKE_OVER_SECONDS
+    waiting = Waiting()
     while True:
         if take_over:
-            local.ask(home, "leave")
+            with waiting.during():
+                local.ask(home, "leave")
         try:
             return indexer.run(ready, MOMENT)
         except StoreBusy:
             if not take_over or time.monotonic() > until:
                 raise
+            waiting.tell()
 
 
 class _Signals:

@@ -84,7 +84,7 @@ def make(query: str) -> tuple[Asked, Plan]:
 
 
 def left_out(asked: Asked, planned: Plan) -> list[str]:
-    """Words, as they were typed, of which the `or` rung looks for nothing. Letters are compared as the index has them."""
+    """Words, as they were typed, of which the `or` rung looks for nothing; letters count as the index has them."""
     searched = set(planned.alternatives)
     own = {word: Plan((), False, _units(word)).alternatives for word in asked.text.split()}
     return [word for word, terms in own.items() if terms and searched.isdisjoint(terms)]
