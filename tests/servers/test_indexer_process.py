@@ -99,6 +99,29 @@ def test_a_command_starts_it_detached_and_finds_what_it_read(world: World) -> No
     assert status(world)["pid"] == record(world)["pid"] == pid  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    "words", [["events", "a"], ["search", "a"], ["sessions"], ["touches", "a"], ["open", "a"], ["resume", "abcd"]]
+)
+def test_the_first_command_says_one_thing(world: World, words: list[str]) -> None:
+    told = world.run(*words)
+    assert (told.code, told.out) == (3, "")
+    says = "an indexer has started, and reads the newest sessions first; ask again in a moment"
+    assert told.err == f"outcrop: error: nothing is indexed yet: {says}\n"
+
+
+def test_the_first_search_may_wait(world: World) -> None:
+    told = world.run("search", "lighthouse", "--fresh")
+    assert told.code == 0, told
+    assert "indexed yet" not in told.err
+
+
+def test_programs_get_their_document_from_the_first_command(world: World) -> None:
+    told = world.run("sessions", "--json")
+    assert (told.code, told.json["warnings"], told.err) == (
+        3, ["coverage_partial: nothing is indexed yet; run `outcrop index`"], "",
+    )  # fmt: skip
+
+
 def test_a_server_starts_it_after_initialize_and_its_death_by_kill_ends_nothing(world: World) -> None:
     with server(world) as client:
         pid = only(world)

@@ -27,6 +27,6 @@ def run(args: Namespace) -> int:
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"the arguments are not JSON: {error}") from None
     deadline = None if args.timeout is None else started + args.timeout
-    envelope = mcp_v1.call(args.tool, arguments, context.attended(deadline), started)
+    envelope = mcp_v1.call(args.tool, arguments, context.attended(True, deadline), started)
     output.json_line(envelope)
     return output.exit_code(envelope)

@@ -46,12 +46,12 @@ def store(settings: Config) -> EmbeddedStore:
     return EmbeddedStore(settings.home)
 
 
-def attended(deadline: float | None = None) -> Context:
-    """As `build`, for a command that reads: before, it sees to it that the index is followed up."""
+def attended(patient: bool, deadline: float | None = None) -> Context:
+    """As `build`, for a command that reads: before, it sees to it that the index is followed up (`jobs.attend`)."""
     from outcrop.cli import jobs
 
     settings = load_config()
-    jobs.attend(settings)
+    jobs.attend(settings, patient)
     return build(deadline, settings)
 
 

@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
         "source": args.source,
         "n_hits": args.hits,
     }
-    envelope = mcp_v1.call("search_sessions", arguments, context.attended())
+    envelope = mcp_v1.call("search_sessions", arguments, context.attended(args.json))
     output.answer(envelope, args.json, _show)
     return output.exit_code_of_list(envelope)
 

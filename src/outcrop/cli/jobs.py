@@ -149,10 +149,15 @@ def reconcile(config: Config) -> None:
     done(config, "reconcile", {}, alone)
 
 
-def attend(config: Config) -> None:
-    """Have somebody follow the files; where nobody does yet, take in what is newest. Never raises."""
+def attend(config: Config, patient: bool) -> None:
+    """Have somebody follow the files; where nobody does yet, take in what is newest.
+
+    Raises StoreMissing where there is no history yet and an indexer was started that makes one, unless `patient`:
+    whoever waits for what is new, or tells a program what there is, goes on.
+    """
     if not config.auto_index:
         return
+    from outcrop.errors import StoreMissing
     from outcrop.harnesses import Environment
     from outcrop.servers import start
 
@@ -161,8 +166,10 @@ def attend(config: Config) -> None:
         client.close()
         return
     first = not _read_newest(config)
-    if start.spawn(config.home) and first:
-        print("outcrop: an indexer has started; it reads the newest sessions first", file=sys.stderr)
+    if start.spawn(config.home) and first and not patient:
+        raise StoreMissing(
+            "nothing is indexed yet: an indexer has started, and reads the newest sessions first; ask again in a moment"
+        )
 
 
 def _read_newest(config: Config) -> bool:

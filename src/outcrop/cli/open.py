@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
         raise InvalidRequest("an ID or --cursor is needed")
     given = {"id": args.id, "limit": args.limit, "cursor": args.cursor}
     arguments = {name: value for name, value in given.items() if value is not None}
-    envelope = mcp_v1.call("open", arguments, context.attended())
+    envelope = mcp_v1.call("open", arguments, context.attended(args.json))
     output.answer(envelope, args.json, _show)
     return output.exit_code(envelope)
 

@@ -40,7 +40,7 @@ class _Session:
 
 def run(args: Namespace) -> int:
     settings = context.load_config()
-    jobs.attend(settings)
+    jobs.attend(settings, patient=False)
     store = context.store(settings)
     with store.snapshot():
         db = store.connection()

@@ -83,7 +83,7 @@ def run(args: Namespace) -> int:
     if host != LOCAL:
         return _elsewhere(args, request)
     settings = context.load_config()
-    jobs.attend(settings)
+    jobs.attend(settings, patient=args.json or args.fresh)
     store = context.store(settings)
     catalog = context.catalog(settings, store)
     local = LocalService(store, catalog, lambda: jobs.reconcile(settings), settings.search)

@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
         "sort": args.sort,
         "cursor": args.cursor,
     }
-    envelope = mcp_v1.call("list_sessions", arguments, context.attended())
+    envelope = mcp_v1.call("list_sessions", arguments, context.attended(args.json))
     output.answer(envelope, args.json, _show)
     return output.exit_code_of_list(envelope)
 

@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
         "mutations_only": args.mutations,
         "limit": args.limit,
     }
-    built = context.attended()
+    built = context.attended(args.json)
     if args.json:
         envelope = mcp_v1.call(file_attention.NAME, arguments, built)
         output.json_line(envelope)
