@@ -428,6 +428,25 @@ def test_forgetting_all_leaves_an_empty_store_that_works(world: World) -> None:
     assert hits(world, "beacon") == 1
 
 
+def test_a_session_is_named_by_the_id_of_its_harness_or_the_beginning_of_it(small_world: World) -> None:
+    folder = small_world.places().plain
+    for native, word in (("abcd1111", "heron"), ("abcd2222", "egret"), ("abce3333", "bittern")):
+        made = Claude(native, folder, native).user("10:00:00", f"a {word}").answer("10:00:02", "Seen.")
+        write_lines(made.path(small_world.home), made.lines)
+    small_world.index()
+    told = forget(small_world, "--session", "abcd")
+    assert (told.code, told.out) == (1, ""), "nothing is erased"
+    assert told.err.startswith("outcrop: error: abcd may be any of 2 sessions\n")
+    assert (told.err.count("session:ses_"), "bittern" in told.err) == (2, False)
+    assert forget(small_world, "--session", "abce", "--session", "abcd").code == 1, "all or none"
+    done = forget(small_world, "--session", "abcd1", "--session", "abce3333")
+    assert {one["native"] for one in done.json["sessions"]} == {"abcd1111", "abce3333"}
+    assert [hits(small_world, word) for word in ("heron", "egret", "bittern")] == [0, 1, 0]
+    assert small_world.run("forget", "--undo", "abcd1111", "abce").code == 0
+    small_world.index()
+    assert [hits(small_world, word) for word in ("heron", "egret", "bittern")] == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
@@ -436,6 +455,9 @@ def test_forgetting_all_leaves_an_empty_store_that_works(world: World) -> None:
         (("--source", "codex"), 2, "--yes is needed"),
         (("--source", "nowhere", "--yes"), 2, "unknown source"),
         (("--session", "session:ses_0", "--yes"), 2, "session:ses_0 is no session id: "),
+        (("--session", "no-such-id", "--yes"), 1, "no session has the id no-such-id"),
+        (("--session", "c", "--yes"), 1, "no session has the id c"),
+        (("--undo", "no-such-id"), 1, "no session has the id no-such-id"),
         (("--session", "event:evt_00000000000000000000000000", "--yes"), 2, "is no session id: it names another thing"),
         (("--before", "yesterweek", "--yes"), 2, "is no time"),
         (("--session", "session:ses_00000000000000000000000000", "--yes"), 1, "no session fits"),

@@ -9,18 +9,24 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from outcrop.cli import erasing, output
-from outcrop.errors import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, ConfigError, InvalidId, InvalidRequest
+from outcrop.errors import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, ConfigError, InvalidRequest
 
 if TYPE_CHECKING:
     from outcrop.config import Config
     from outcrop.ingest.forget import Chosen, Report, Selection
+    from outcrop.store.embedded.cards import Card
 
 LISTED = 20
 """Sessions that a person is shown before the question."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--session", metavar="ID", action="append", help="this session; may be given several times")
+    parser.add_argument(
+        "--session",
+        metavar="ID",
+        action="append",
+        help="this session, by any id that `outcrop resume` takes; may be given several times",
+    )
     parser.add_argument("--project", metavar="PATH", help="sessions that ran in this project")
     parser.add_argument("--source", metavar="S", help="sessions of this source")
     parser.add_argument("--before", metavar="DATE", help="sessions last updated before a time, a date or a span ago")
@@ -36,7 +42,9 @@ def run(args: Namespace) -> int:
     from outcrop.cli.context import load_config
 
     config = load_config()
-    selection = _selection(args)
+    selection = _selection(config, args)
+    if selection is None:
+        return EXIT_NOTHING
     others = [args.undo is not None, args.list, args.finish]
     if sum((*others, not selection.empty)) != 1:
         output.error(
@@ -56,7 +64,9 @@ def run(args: Namespace) -> int:
     return _forget(config, args, selection)
 
 
-def _selection(args: Namespace) -> Selection:
+def _selection(config: Config, args: Namespace) -> Selection | None:
+    """What is to be forgotten; None where an id is not one session's, which is told."""
+    from outcrop.cli import naming
     from outcrop.harnesses import all_sources
     from outcrop.ingest.forget import Selection
 
@@ -72,19 +82,13 @@ def _selection(args: Namespace) -> Selection:
         # An unset variable of a script must not mean the directory where it happens to run.
         raise InvalidRequest("--project must not be empty", "project")
     project = None if args.project is None else os.path.abspath(os.path.expanduser(args.project))
-    return Selection(tuple(map(_uid, args.session or ())), project, args.source, before)
 
+    def named(text: str) -> list[Card]:
+        with erasing.reading(config) as connection:
+            return naming.sessions(connection, text)
 
-def _uid(text: str) -> bytes:
-    from outcrop.ids import Kind, parse
-
-    try:
-        found = parse(text)
-    except InvalidId as error:
-        raise InvalidRequest(f"{text} is no session id: {(error.details or {}).get('reason')}", "session") from None
-    if found.kind is not Kind.SESSION or found.uid is None:
-        raise InvalidRequest(f"{text} is no session id: it names another thing", "session")
-    return found.uid
+    sessions = naming.uids(args.session or [], named, "`outcrop search` shows the ids of sessions")
+    return None if sessions is None else Selection(tuple(sorted(sessions)), project, args.source, before)
 
 
 def _forget(config: Config, args: Namespace, selection: Selection) -> int:
@@ -162,10 +166,17 @@ def _show(report: Report) -> None:
 
 
 def _undo(config: Config, args: Namespace) -> int:
+    from outcrop.cli import naming
     from outcrop.ingest.forget import undo
 
     with erasing.writing(config) as (writer, _):
-        uids = sorted(writer.tombstones.uids if args.undo == ["all"] else set(map(_uid, args.undo)))
+        chosen: set[bytes] | None = set(writer.tombstones.uids)
+        if args.undo != ["all"]:
+            hint = "`outcrop forget --list` shows those that were forgotten"
+            chosen = naming.uids(args.undo, lambda text: naming.forgotten(writer.db, text), hint)
+        if chosen is None:
+            return EXIT_NOTHING
+        uids = sorted(chosen)
         undo(writer, uids)
     if args.json:
         output.json_line({"lifted": [_id(uid) for uid in uids]})

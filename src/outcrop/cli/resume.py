@@ -5,21 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import sqlite3
 import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 
-from outcrop import ids
-from outcrop.cli import context, jobs, output
+from outcrop.cli import context, jobs, naming, output
 from outcrop.contracts.catalog import Resume
 from outcrop.contracts.vault.resume import shell_line
-from outcrop.errors import EXIT_IO, EXIT_NOTHING, EXIT_OK, InvalidId, InvalidRequest
+from outcrop.errors import EXIT_IO, EXIT_NOTHING, EXIT_OK
 from outcrop.store.embedded import cards
 from outcrop.store.embedded.cards import Card, Home, Presence
-
-_LEAST = 4
-"""Characters of a session's own id that are enough, where no other begins with them."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -44,9 +39,9 @@ def run(args: Namespace) -> int:
     store = context.store(settings)
     with store.snapshot():
         db = store.connection()
-        found = _named(db, args.id)
-        if len(found) != 1:
-            return _not_one(args.id, found)
+        found = naming.sessions(db, args.id)
+        if not naming.is_one(args.id, found, "`outcrop search` shows the ids of sessions"):
+            return EXIT_NOTHING
         card = found[0]
         origin = cards.origins(db, [card.id])[card.id]
         home = cards.home(db, card.id)
@@ -54,32 +49,6 @@ def run(args: Namespace) -> int:
     session = _Session(card, home, origin.presence, catalog.resume(card.harness, card.source, card.native, origin.path))
     store.close()
     return _resume(session, args.folder, args.show)
-
-
-def _named(db: sqlite3.Connection, text: str) -> list[Card]:
-    """The sessions that an id may mean."""
-    if text.startswith("session:"):
-        try:
-            uid = ids.parse(text).uid
-        except InvalidId as error:
-            raise InvalidRequest(f"{text} is no session id: {(error.details or {}).get('reason')}", "id") from None
-        return [] if uid is None else cards.by_uid(db, uid)
-    exact = cards.by_native(db, text)
-    return exact or (cards.beginning(db, text) if len(text) >= _LEAST else [])
-
-
-def _not_one(text: str, found: list[Card]) -> int:
-    if not found:
-        output.error(f"no session has the id {text}", "`outcrop search` shows the ids of sessions")
-        return EXIT_NOTHING
-    output.error(f"{text} may be any of {len(found)} sessions")
-    for card in found:
-        print(f"  {ids.write(ids.Kind.SESSION, card.uid)}  {output.clean(_title(card))}", file=sys.stderr)
-    return EXIT_NOTHING
-
-
-def _title(card: Card) -> str:
-    return " ".join((card.title or card.first_prompt or "untitled session").split())
 
 
 def _resume(session: _Session, folder: str | None, show: bool) -> int:
