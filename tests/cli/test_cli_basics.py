@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,29 @@ def test_a_word_that_is_taken_for_an_option_is_told_where_to_stand(world: World,
     assert f"stands behind --: outcrop {words[0]} " in told.err.splitlines()[-1]
     assert "hint" not in world.run("events", "beacon", "-n", "many").err, "that is another mistake"
     assert "words_dropped: -timeout" in world.run("events", "--", "lighthouse", "-timeout").err
+
+
+@pytest.mark.parametrize(
+    ("mixed", "plain"),
+    [
+        (["events", "lighthouse", "-n", "2", "beacon"], ["events", "-n", "2", "lighthouse", "beacon"]),
+        (["events", "lighthouse", "-n2", "beacon", "--", "-n"], ["events", "-n2", "--", "lighthouse", "beacon", "-n"]),
+        (["events", "-n2", "--", "-timeout", "beacon"], ["events", "-n2", "--", "-timeout beacon"]),
+        (["search", "beacon", "--limit", "1", "lighthouse"], ["search", "beacon", "lighthouse", "--limit", "1"]),
+        (["search", "beacon", "--agent", "claude", "timeout", "--agent", "codex", "--", "--", "-a"],
+         ["search", "--agent", "claude", "--agent", "codex", "--", "beacon", "timeout", "--", "-a"]),
+        (["explain", "ID", "beacon", "-n", "2", "timeout"], ["explain", "-n", "2", "ID", "beacon", "timeout"]),
+        (["call", "open", "--timeout", "60", '{"id": "ID"}'], ["call", "--timeout", "60", "open", '{"id": "ID"}']),
+        (["open", "--limit", "1", "--", "ID"], ["open", "ID", "--limit", "1"]),
+        (["pair", "revoke", "--json", "nobody"], ["pair", "revoke", "nobody", "--json"]),
+    ],
+)  # fmt: skip
+def test_options_may_stand_between_the_words(world: World, mixed: list[str], plain: list[str]) -> None:
+    session = world.id("K")
+    told, expected = (world.run(*(word.replace("ID", session) for word in words)) for words in (mixed, plain))
+    assert "usage" not in told.err
+    assert re.sub(r'"elapsed_ms":\d+', "", told.out) == re.sub(r'"elapsed_ms":\d+', "", expected.out)
+    assert (told.code, told.err) == (expected.code, expected.err)
 
 
 @pytest.mark.parametrize(

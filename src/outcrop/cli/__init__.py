@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from outcrop import __version__
 from outcrop.errors import EXIT_INTERRUPTED, EXIT_IO, EXIT_OK, EXIT_USAGE, OutcropError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
 
 VERBS: dict[str, tuple[str, str]] = {
     "index": ("outcrop.cli.index", "read what is new in the agents' session files"),
@@ -43,6 +47,9 @@ QUERIES = {
     "explain": "outcrop explain ID -- beacon -timeout",
 }
 """Verbs that take a query → how one is typed that holds a word with a hyphen before it."""
+
+NESTED = ("hosts",)
+"""Verbs that have verbs of their own."""
 
 EXIT_CODES = (
     "exit codes: 0 done, 1 nothing found or a check failed, 2 usage, 3 store not ready, 4 input or output failed,"
@@ -94,7 +101,7 @@ def _run(verb: str, words: list[str], debug: bool) -> int:
         module = import_module(module_name)
         module.add_arguments(parser)
         try:
-            args = parser.parse_args(words)
+            args = parser.parse_args(words) if verb in NESTED else _mixed(parser, words)
         except SystemExit:
             if verb in QUERIES and any(_is_unknown(word, parser.format_help()) for word in words):
                 print(f"hint: a query with words that begin with - stands behind --: {QUERIES[verb]}", file=sys.stderr)
@@ -119,6 +126,19 @@ def _run(verb: str, words: list[str], debug: bool) -> int:
     except Exception as error:  # the outermost border: a person gets one line, --debug all of it
         _report(f"internal error: {type(error).__name__}: {error} (--debug shows where)", debug)
         return EXIT_IO
+
+
+def _mixed(parser: ArgumentParser, words: list[str]) -> Namespace:
+    """Options may stand anywhere before `--`. What is behind it is marked as no option: the parser loses `--` there."""
+    mark = "\0"  # no word of a command line holds it
+    end = words.index("--") if "--" in words else len(words)
+    args = parser.parse_intermixed_args([*words[:end], *(mark + word for word in words[end + 1 :])])
+    for name, value in vars(args).items():
+        if isinstance(value, list):
+            setattr(args, name, [word.removeprefix(mark) for word in value])
+        elif isinstance(value, str):
+            setattr(args, name, value.removeprefix(mark))
+    return args
 
 
 def _report(message: str, debug: bool) -> None:
