@@ -30,7 +30,7 @@ def writing(config: Config) -> Iterator[tuple[Writer, TextWriter]]:
     if not database_path(config.home).exists():
         raise StoreMissing
     keep_private()
-    with jobs.alone(config.home), engine_errors():
+    with jobs.writing(config.home), engine_errors():
         writer = Writer(config.home)
         text = TextWriter(config.home)
         try:

@@ -108,17 +108,25 @@ def _handed(
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Have the indexer leave, be the writer under the lock, and start an indexer again afterwards.
-
-    Raises what `writer_lock` raises.
-    """
-    from outcrop.ingest.lock import writer_lock
+    """Have the indexer leave, so that this process can be the writer, and start one again afterwards."""
     from outcrop.servers import local, start
+
+    ran = local.ask(home, "leave") is not None
+    try:
+        yield
+    finally:
+        if ran:
+            start.spawn(home)
+
+
+@contextmanager
+def writing(home: Path) -> Iterator[None]:
+    """Be the writer, under the lock and `alone`. Raises what `writer_lock` raises."""
+    from outcrop.ingest.lock import writer_lock
 
     with ExitStack() as stack:
         with Waiting().during():
-            if local.ask(home, "leave") is not None:
-                stack.callback(start.spawn, home)
+            stack.enter_context(alone(home))
             stack.enter_context(writer_lock(home))
         yield
 
