@@ -826,3 +826,16 @@ def test_two_users_have_an_indexer_each_and_none_can_use_the_others_folder() -> 
             until(lambda: finds(mine, "avocet"), what="a message in the one")
             my.current()
             their.current()
+
+
+def test_an_indexer_that_does_not_answer_is_not_told_as_none(quiet: World) -> None:
+    quiet.index()
+    with Follower(quiet) as follower:
+        follower.current()
+        follower.process.send_signal(signal.SIGSTOP)
+        command = [sys.executable, "-m", "outcrop", "status"]
+        told = subprocess.run(command, env=quiet.environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert told.returncode == 0
+        assert "no indexer runs" not in told.stdout
+        assert "another outcrop process writes to the history; no indexer answers" in told.stdout
+        follower.process.send_signal(signal.SIGCONT)

@@ -15,6 +15,9 @@ from outcrop.errors import EXIT_NOT_READY, EXIT_OK
 SHOWN = 5
 """Lines of one kind that a person is shown; `--json` has more, and counts all."""
 NOTHING_RUNS = "no indexer runs: `outcrop index` reads what is new"
+NO_ANSWER = (
+    "another outcrop process writes to the history; no indexer answers: `outcrop doctor` tells whether one hangs"
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,6 +37,7 @@ def run(args: Namespace) -> int:
         return _search_status(args.host, args.json)
     from outcrop.cli.context import crashes, load_config, running_indexer
     from outcrop.harnesses import Environment
+    from outcrop.ingest.lock import is_held
     from outcrop.ingest.status import status
     from outcrop.store.embedded.database import open_for_reading
 
@@ -44,6 +48,7 @@ def run(args: Namespace) -> int:
     finally:
         connection.close()
     found["indexer"] = running_indexer(config.home)
+    found["writing"] = found["indexer"] is not None or is_held(config.home)
     found["crashes"] = crashes(config.home)
     if args.json:
         output.json_line(found)
@@ -204,7 +209,7 @@ def _indexer(found: dict[str, Any]) -> str:
     told = found["indexer"]
     if told is None:
         last = f"; last read {output.moment(timestamp(found['last_pass']))}" if found["last_pass"] else ""
-        return NOTHING_RUNS + last
+        return (NO_ANSWER if found["writing"] else NOTHING_RUNS) + last
     parts = [f"indexer {told.get('pid')}: {told.get('phase')}, watching by {told.get('watching')}"]
     if told.get("memory_bytes") is not None:
         parts.append(_megabytes(told["memory_bytes"]) + " of memory")

@@ -39,3 +39,16 @@ def writer_lock(home: Path, wait: float = WAIT_SECONDS) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def is_held(home: Path) -> bool:
+    """Whether a process holds the lock. Makes nothing."""
+    if not (home / RUN / LOCK).exists():
+        return False
+    try:
+        with writer_lock(home, wait=0):
+            return False
+    except StoreBusy:
+        return True
+    except (BackendFailure, ResourceExhausted):
+        return False
