@@ -267,6 +267,9 @@ def test_the_log_of_the_rows_is_given_back_after_the_first_build_and_when_all_is
         pipeline.sweep()
         pipeline.settle()
         assert log.stat().st_size == 0
+        changes = pipeline.writer.db.total_changes
+        pipeline.pack()
+        assert pipeline.writer.db.total_changes == changes, "an indexer that nothing happens to writes nothing"
         session.user("23:00:00", "and now it is high")
         append(path, session.lines[-1])
         pipeline.sweep()

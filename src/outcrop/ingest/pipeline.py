@@ -232,7 +232,7 @@ class Pipeline:
         if self.writer.meta("first_build") != "done":
             with self.writer.transaction():
                 self.writer.set_meta("first_build", "done")
-            truncate_log(self.writer.db, 0.0)
+            self._packed()
 
     def _settle_conversations(self) -> None:
         """Bring what was said into the text index, before all that follows from tools."""
@@ -250,6 +250,9 @@ class Pipeline:
         for session in pack.due(self.writer):
             pack.pack(self.writer, session)
             self.breathe()
+        self._packed()
+
+    def _packed(self) -> None:
         pack.done(self.writer)
         truncate_log(self.writer.db, 0.0)
 
