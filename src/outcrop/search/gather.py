@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tantivy import DocAddress, Query, Searcher, SearchResult
 
 from outcrop.search.columns import inside, outside
+from outcrop.search.rank import column
 from outcrop.search.respell import CODES
 
 ROUNDS = (64, 160, 512, 4096, 32768)
@@ -72,8 +73,8 @@ class Gatherer(NamedTuple):
             answer = self.searcher.search(outside(query, "session", seen), most)
             hits = answer.hits  # each look makes the list anew
             addresses = [address for _, address in hits]
-            sessions = self._column("session", addresses)
-            codes = self._column("type", addresses)
+            sessions = column(self.searcher, "session", addresses)
+            codes = column(self.searcher, "type", addresses)
             best: dict[int, int] = {}
             for at, (session, code) in enumerate(zip(sessions, codes, strict=True)):
                 if code in CODES:
@@ -105,7 +106,7 @@ class Gatherer(NamedTuple):
 
     def _rows(self, chosen: Mapping[int, tuple[float, DocAddress]]) -> dict[int, Row]:
         addresses = [address for _, address in chosen.values()]
-        ids, revs = (self._column(name, addresses) for name in ("id", "rev"))
+        ids, revs = (column(self.searcher, name, addresses) for name in ("id", "rev"))
         return {
             session: Row(id, session, float(score), rev)
             for (session, (score, _)), id, rev in zip(chosen.items(), ids, revs, strict=True)
@@ -116,7 +117,7 @@ class Gatherer(NamedTuple):
         self.check()
         hits = self.searcher.search(inside(query, "session", [session]), most, count=False).hits
         addresses = [address for _, address in hits]
-        columns = [self._column(name, addresses) for name in ("id", "rev", "type")]
+        columns = [column(self.searcher, name, addresses) for name in ("id", "rev", "type")]
         return [
             Row(id, session, float(score), rev)
             for (score, _), id, rev, code in zip(hits, *columns, strict=True)
@@ -137,12 +138,8 @@ class Gatherer(NamedTuple):
         return self._scores(self.searcher.search(inside(query, "whole", sessions), len(sessions), count=False).hits)
 
     def _scores(self, hits: Sequence[tuple[Any, DocAddress]]) -> dict[int, float]:
-        sessions = self._column("whole", [address for _, address in hits])
+        sessions = column(self.searcher, "whole", [address for _, address in hits])
         return {session: float(score) for session, (score, _) in zip(sessions, hits, strict=True)}
-
-    def _column(self, name: str, addresses: list[DocAddress]) -> list[int]:
-        """A number of each document; -1 for none."""
-        return [-1 if value is None else int(value) for value in self.searcher.fast_field_values(name, addresses)]
 
     def admitted(self, sessions: Iterable[int]) -> set[int]:
         """Those that filters leave and that are searched at all."""

@@ -32,6 +32,7 @@ TOGETHER_UNITS = 5
 """Units of a query whose hits that hold all of them come first. Of more, all stand together in the longest texts only,
 and these count ALL_FACTOR times."""
 FEW_NUMBERS = 150
+"""Of a field that are looked up one by one."""
 PHRASE_FACTOR = 2.0
 NEAR_FACTOR = 1.6
 ALL_FACTOR = 1.2

@@ -146,12 +146,12 @@ def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
 def _ordered(
     searcher: Searcher, found: list[tuple[float, DocAddress]], first: bool, origins: bool = False
 ) -> list[Candidate]:
-    """The documents in order; each column costs as much as ten of its values, so that most are asked of few."""
+    """The documents in order. A column costs the same for one document as for a page, so that few columns are asked."""
     runs = list(_runs(found, itemgetter(0)))
     addresses = [address for run in runs for _, address in run]
     columns = ["id", "rev", "copy", *(["time", "order"] if len(runs) < len(found) else [])]
-    ids, revs, copies, *places = (_column(searcher, name, addresses) for name in columns)
-    sources = _column(searcher, "origin", addresses) if origins or any(copies) else [0] * len(found)
+    ids, revs, copies, *places = (column(searcher, name, addresses) for name in columns)
+    sources = column(searcher, "origin", addresses) if origins or any(copies) else [0] * len(found)
     ordered: list[Candidate] = []
     for run in runs:
         here: Sequence[int] = range(len(ordered), len(ordered) + len(run))
@@ -163,8 +163,9 @@ def _ordered(
     return ordered
 
 
-def _column(searcher: Searcher, name: str, addresses: list[DocAddress]) -> list[int]:
-    return searcher.fast_field_values(name, addresses)  # type: ignore[return-value]
+def column(searcher: Searcher, name: str, addresses: list[DocAddress]) -> list[int]:
+    """A number of each document; -1 for none."""
+    return [-1 if value is None else int(value) for value in searcher.fast_field_values(name, addresses)]
 
 
 def settled(items: Iterable[Item], score: Callable[[Item], float], then: Callable[[Item], Any]) -> list[Item]:
