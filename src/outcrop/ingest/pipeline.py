@@ -232,6 +232,7 @@ class Pipeline:
         if self.writer.meta("first_build") != "done":
             with self.writer.transaction():
                 self.writer.set_meta("first_build", "done")
+            self.text.merge(self.writer.db, everything=True)
             self._packed()
 
     def _settle_conversations(self) -> None:
@@ -243,13 +244,16 @@ class Pipeline:
         from outcrop.store.embedded.text import rebuild
 
         rebuild(self.writer.db)
-        return self.text.drain(self.writer.db, progress, breathe=self.breathe)
+        settled = self.text.drain(self.writer.db, progress, breathe=self.breathe)
+        self.text.merge(self.writer.db, everything=True)
+        return settled
 
     def pack(self) -> None:
         """Write the contents that came one by one together, session by session; the log that they left is cut."""
         for session in pack.due(self.writer):
             pack.pack(self.writer, session)
             self.breathe()
+        self.text.merge(self.writer.db)
         self._packed()
 
     def _packed(self) -> None:

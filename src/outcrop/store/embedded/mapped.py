@@ -34,12 +34,12 @@ class Pages:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def watch(self) -> None:
-        """Do so from now on, until some time after the last call."""
+    def watch(self, seconds: float = 0.0) -> None:
+        """Do so from now on, for `seconds` and some more."""
         if _madvise() is None:
             return
         with self._lock:
-            self._until = time.monotonic() + GRACE_SECONDS
+            self._until = max(self._until, time.monotonic() + seconds + GRACE_SECONDS)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="pages", daemon=True)
                 self._thread.start()

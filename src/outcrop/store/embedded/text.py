@@ -22,7 +22,7 @@ from tantivy import Document, Index, IndexWriter, Searcher
 
 from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import TYPE_CODE, EventType
-from outcrop.store.embedded import allocator, text_fields, text_files
+from outcrop.store.embedded import allocator, text_fields, text_files, text_merge
 from outcrop.store.embedded.database import CACHE_KIB, engine_errors
 from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
@@ -51,6 +51,8 @@ TAIL = 32
 
 The engine merges eight segments whatever their size, and all small ones with them: with a segment for each message it
 would write the newest ten thousand documents again at every eighth message."""
+MERGED_A_SECOND = 20_000
+"""Documents, at the least."""
 _ATTEMPTS = 3
 _NO_MARKER = 0
 
@@ -222,6 +224,23 @@ class TextWriter:
         """Have the next drain look at all files, not only at those that changed since they were last found sound."""
         self._thorough = True
 
+    def merge(self, connection: sqlite3.Connection, everything: bool = False) -> None:
+        """Have the engine merge segments of the serving index where there are many, or as many as it can; that goes on
+        after the return.
+
+        Raises as `drain` does.
+        """
+        with engine_errors():
+            meta = stored_meta(connection)
+            name = meta.get("text_dir")
+            if not name or not self._sound(name, meta):  # the next drain sees to it
+                return
+            with self._engine(connection):
+                segments = text_merge.sizes(self._folder / name)
+            if deleted := text_merge.deleted_documents(segments, everything):
+                self._pages.watch(sum(segments) / MERGED_A_SECOND)
+                self._commit_empty(connection, name, deleted)
+
     def close(self) -> None:
         """Let merges end and give up the engine's lock; what was not committed stays queued."""
         for name in list(self._open):
@@ -331,7 +350,7 @@ class TextWriter:
         meta = stored_meta(connection)
         if following := meta.get("text_next"):
             if following not in self._open:  # a history without one event still gets its index
-                self._commit_empty(connection, following, str(meta.get("epoch", "")))
+                self._commit_empty(connection, following)
             with _rows(connection):
                 _set(connection, text_dir=following, text_next=None, text_started=0)
             meta["text_dir"] = following
@@ -342,11 +361,17 @@ class TextWriter:
             if path.name != meta.get("text_dir"):
                 self._remove(path.name)
 
-    def _commit_empty(self, connection: sqlite3.Connection, name: str, epoch: str) -> None:
+    def _commit_empty(self, connection: sqlite3.Connection, name: str, deleted: int = 0) -> None:
+        """A commit of the marker alone, and of so many documents that are deleted with it."""
         with _rows(connection):
+            epoch = str(stored_meta(connection).get("epoch", ""))
             generation = int(connection.execute(_STEP).fetchone()[0])
         with self._engine(connection):
             writer = self._writer(name)
+            nothing = text_fields.deleted_document()
+            for _ in range(deleted):
+                writer.add_document(nothing)
+            writer.delete_documents_by_term("marker", text_fields.DELETED)
             writer.delete_documents_by_term("marker", 1)
             writer.add_document(Marker(epoch, text_fields.SCHEMA, generation).document())
             writer.commit()
