@@ -103,8 +103,8 @@ def test_a_page_of_50_begins_the_slow_ranking(
     view = store.text.view(store.connection())
     assert view is not None
     scores: dict[int, tuple[bool, float]] = {}
-    builder = Builder(Scope(types, harness=harness))
-    for tier in builder.tiers(queries.parse(text), view.searcher.doc_freq):
+    builder = Builder(Scope(types, harness=harness), view.searcher.doc_freq)
+    for tier in builder.tiers(queries.parse(text)):
         for score, address in view.searcher.search(tier.query, 100_000).hits:
             id = int(view.searcher.fast_field_values("id", [address])[0] or 0)
             scores[id] = max(scores.get(id, (False, 0.0)), (tier.first, score * tier.factor))

@@ -8,11 +8,12 @@ Tool text has no positions: whether its words stand side by side is told by its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 
 from tantivy import Occur, Query
 
 from outcrop.search.plan import Plan
-from outcrop.search.query import Unit, among, any_of, every, rarity, silent, stem_of, term
+from outcrop.search.query import Tier, Unit, among, any_of, every, most_of, rarity, silent, stem_of, term
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.text_fields import schema
 
@@ -25,17 +26,21 @@ NAMES_WEIGHT = 1.0
 STEM_WEIGHT = 2.0
 TITLE_WEIGHT = 3.0
 TALK_WEIGHT = 1.0
+ALL_FACTOR = 4.0
+"""Of a message that holds all words."""
+TYPED_FACTOR = 4.5
+"""Of one that holds them as they were typed."""
 _NAMES = ("ident", "part")
 
 
 class Columns:
     """Queries over the columns of one scope.
 
-    `frequency` tells how many documents of the index hold a word in a field, `sessions` how many sessions there are.
+    `frequency` tells how many of the index's `documents` hold a word in a field; there are so many `sessions`.
     """
 
-    def __init__(self, scope: str, frequency: Callable[[str, str], int], sessions: int) -> None:
-        self._frequency, self._sessions = frequency, sessions
+    def __init__(self, scope: str, frequency: Callable[[str, str], int], documents: int, sessions: int) -> None:
+        self._frequency, self._documents, self._sessions = frequency, documents, sessions
         self.talk = scope == CONVERSATION
         self.words = ("user", "assistant") if self.talk else ("user", "assistant", "tool")
         self.names = () if self.talk else _NAMES
@@ -68,23 +73,44 @@ class Columns:
             ways.append(every(any_of(self._in(field, token) for field in fields) for token in different))
         return any_of(ways)
 
-    def either(self, plan: Plan, stems: bool = True) -> Query:
+    def either(self, plan: Plan, stems: bool = True) -> list[Tier]:
         """Any word of the plan, a name or a part of one; with `stems` other forms of its words too.
 
-        A message that holds all words weighs twice as much, and so does one that holds the query as it was typed.
+        A message that holds all words counts more, and one that holds the query as it was typed yet more. These are
+        asked for by themselves: of words that may be missing the engine leaves out what cannot come to the best.
         """
-        ways: list[Query] = []
-        for word in plan.alternatives:
-            ways += self._anywhere(word)
-            if stems:
-                ways.append(_boost(term("stem", stem_of(word)), STEM_WEIGHT))
-        for unit in plan.units:
-            ways += self._names(unit)
-        if len(set(plan.terms)) > 1:
-            ways.append(self.together(plan.terms))
+        words = dict.fromkeys(plan.terms)
+        ways = {word: self._forms(word, stems) for word in dict.fromkeys([*words, *plan.alternatives])}
+        others = [way for word in ways if word not in words for way in ways[word]]
+        others += [way for unit in plan.units for way in self._names(unit)]
+        every_way = _some([*(way for word in words for way in ways[word]), *others])
+        most = inf if others or len(words) < 2 else self._most_without_one(words, stems)
+        tiers = [Tier(Query.boolean_query(every_way), 1.0, False, most=most)]
+        if len(words) > 1:
+            held = [(Occur.Must, any_of(ways[word])) for word in words]
+            tiers.append(Tier(Query.boolean_query([*held, *_some(others)]), ALL_FACTOR, False))
         if len(plan.sequence) > 1:
-            ways.append(self.phrase(plan.sequence))
-        return any_of(ways)
+            typed = (Occur.Must, silent(self.phrase(plan.sequence)))
+            tiers.append(Tier(Query.boolean_query([typed, *every_way]), TYPED_FACTOR, False))
+        return tiers
+
+    def _forms(self, word: str, stems: bool) -> list[Query]:
+        """A word anywhere, and its other forms."""
+        ways = self._anywhere(word)
+        return [*ways, _boost(term("stem", stem_of(word)), STEM_WEIGHT)] if stems else ways
+
+    def _most_without_one(self, words: Iterable[str], stems: bool) -> float:
+        """What a message scores at most that holds all words but one. It has one role."""
+        most = []
+        for word in words:
+            told = {field: self._most(field, word, WEIGHT.get(field, NAMES_WEIGHT)) for field in self.all}
+            talk = max(told["user"], told["assistant"]) + told.get("ident", 0.0)
+            talk += self._most("stem", stem_of(word), STEM_WEIGHT) if stems else 0.0
+            most.append(max(talk, told.get("tool", 0.0) + told.get("part", 0.0)))
+        return sum(most) - min(most)
+
+    def _most(self, field: str, word: str, weight: float) -> float:
+        return weight * most_of(self._frequency(field, word), self._documents)
 
     # Whole sessions
 
@@ -142,6 +168,10 @@ def outside(query: Query, field: str, ids: Iterable[int]) -> Query:
     if not some:
         return query
     return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, among(field, some))])
+
+
+def _some(ways: Iterable[Query]) -> list[tuple[Occur, Query]]:
+    return [(Occur.Should, way) for way in ways]
 
 
 def _boost(query: Query, weight: float) -> Query:

@@ -116,7 +116,7 @@ class Search:
         parsed = queries.parse_excluding(self._query.text)
         if scope is None or not parsed.units:
             return Plan(None, parsed, [], False, self._warnings)
-        builder = Builder(scope)
+        builder = Builder(scope, self._searcher.doc_freq)
         parsed = self._fitted(builder, parsed)
         parsed = replace(parsed, units=hashes.widened(self._searcher, builder.words, parsed.units))
         found, more, whole = self._hits(builder, parsed)
@@ -186,7 +186,7 @@ class Search:
         limit = self._query.limit
         judged: dict[int, Found | None] = {}
         hits: list[tuple[rank.Candidate, Found]] = []
-        tiers = builder.tiers(parsed, self._searcher.doc_freq)
+        tiers = builder.tiers(parsed)
         whole = False
         for part in rank.rounds(self._searcher, tiers, limit + 1, self._check):
             hits = []

@@ -10,7 +10,6 @@ from outcrop.search.found import Route, Shown
 from outcrop.search.gather import Gatherer, Row
 from outcrop.search.ladder import Rung
 from outcrop.search.marks import Looked, marked
-from outcrop.search.query import any_of
 from outcrop.search.texts import searched_text, stands_in
 from outcrop.store import Snapshot
 from outcrop.store.embedded import analysis
@@ -45,7 +44,7 @@ class Evidence:
 
     def _other(self, rung: Rung, looked: Looked, session: int) -> EventRow | None:
         """The best message of a session that still matches."""
-        rows = self._gatherer.best_of(any_of([rung.rows, self._columns.either(rung.plan)]), session, _ROWS_TRIED)
+        rows = self._gatherer.best_of([*self._columns.either(rung.plan), *rung.rows], session, _ROWS_TRIED)
         events = self._snapshot.events_at([row.id for row in rows])
         for row in rows:
             if row.id not in events:

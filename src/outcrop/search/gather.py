@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Query, Searcher, SearchResult
 
 from outcrop.search.columns import inside, outside
+from outcrop.search.query import Tier
 from outcrop.search.rank import column
 from outcrop.search.respell import CODES
 
@@ -50,6 +52,15 @@ class Gathered(NamedTuple):
     estimate: float
 
 
+class _Best(NamedTuple):
+    """The best documents by falling score. No other scores more than `bound`; 0: there is no other. So many match as
+    `matching` says, at the least."""
+
+    hits: list[tuple[float, DocAddress]]
+    bound: float
+    matching: int
+
+
 class Gatherer(NamedTuple):
     """Looks for sessions in one state of the index.
 
@@ -62,16 +73,17 @@ class Gatherer(NamedTuple):
     admits: Callable[[Iterable[int]], set[int]]
     check: Callable[[], None]
 
-    def rows(self, query: Query, want: int, within: Collection[int] | None = None) -> Gathered:
-        """The best messages of at least `want` sessions, if so many match."""
-        query = self._narrowed(query, "session", within)
+    def rows(self, tiers: Sequence[Tier], want: int, within: Collection[int] | None = None) -> Gathered:
+        """The best messages of at least `want` sessions, if so many match. Tiers as for `_best`."""
+
+        def narrowed(query: Query) -> Query:
+            return outside(self._narrowed(query, "session", within), "session", seen)
+
         found: dict[int, Row] = {}
         seen: set[int] = set()
         bound = estimate = 0.0
         for most in (size for size in ROUNDS if size >= _ROWS_PER_SESSION * want or size == ROUNDS[-1]):
-            self.check()
-            answer = self.searcher.search(outside(query, "session", seen), most)
-            hits = answer.hits  # each look makes the list anew
+            hits, bound, matching = self._best(tiers, narrowed, most)
             addresses = [address for _, address in hits]
             sessions = column(self.searcher, "session", addresses)
             codes = column(self.searcher, "type", addresses)
@@ -79,9 +91,8 @@ class Gatherer(NamedTuple):
             for at, (session, code) in enumerate(zip(sessions, codes, strict=True)):
                 if code in CODES:
                     best.setdefault(session, at)
-            estimate = len(seen) + len(best) * _count(answer) / max(1, len(addresses))
-            whole = len(addresses) < most
-            bound = 0.0 if whole else float(hits[-1][0])
+            estimate = len(seen) + len(best) * matching / max(1, len(addresses))
+            whole = bound == 0.0
             some = iter(best)
             while len(found) < want and (piece := list(islice(some, max(want - len(found), _LEAST)))):
                 seen.update(piece)
@@ -92,13 +103,42 @@ class Gatherer(NamedTuple):
                 return Gathered(found, whole and not spare, spare, bound, estimate)
         return Gathered(found, False, {}, bound, estimate)
 
+    def _best(self, tiers: Sequence[Tier], narrowed: Callable[[Query], Query], most: int) -> _Best:
+        """The best documents of tiers, the first of which holds the others, and each other those behind it."""
+        scores: dict[tuple[int, int], tuple[float, DocAddress]] = {}
+        bound, matching = 0.0, 0
+
+        def look(tier: Tier) -> bool:
+            nonlocal bound, matching
+            self.check()
+            answer = self.searcher.search(narrowed(tier.query), most)
+            hits = answer.hits  # each look makes the list anew
+            for score, address in hits:
+                key = (address.segment_ord, address.doc)
+                told = float(score) * tier.factor
+                if key not in scores or scores[key][0] < told:
+                    scores[key] = (told, address)
+            if len(hits) == most:
+                bound = max(bound, float(hits[-1][0]) * tier.factor)
+            matching = max(matching, _count(answer))
+            return bool(hits)
+
+        loosest, *closer = tiers
+        for tier in closer:
+            if not look(tier):
+                break
+        if loosest.most > bound:
+            look(loosest)
+        best = sorted((hit for hit in scores.values() if hit[0] >= bound), key=itemgetter(0), reverse=True)
+        return _Best(best, bound, matching)
+
     def some_rows(
-        self, query: Query, sessions: Collection[int], spare: Mapping[int, tuple[float, DocAddress]]
+        self, tiers: Sequence[Tier], sessions: Collection[int], spare: Mapping[int, tuple[float, DocAddress]]
     ) -> dict[int, Row]:
         """The best message of each of these sessions that has one; `spare`: what is known of them already."""
         known = self.known_rows(sessions, spare)
         unknown = [session for session in sessions if session not in known]
-        return known | self.rows(query, len(unknown), unknown).rows if unknown else known
+        return known | self.rows(tiers, len(unknown), unknown).rows if unknown else known
 
     def known_rows(self, sessions: Iterable[int], spare: Mapping[int, tuple[float, DocAddress]]) -> dict[int, Row]:
         """Those of the messages that `spare` tells of."""
@@ -112,10 +152,9 @@ class Gatherer(NamedTuple):
             for (session, (score, _)), id, rev in zip(chosen.items(), ids, revs, strict=True)
         }
 
-    def best_of(self, query: Query, session: int, most: int) -> list[Row]:
+    def best_of(self, tiers: Sequence[Tier], session: int, most: int) -> list[Row]:
         """The best messages of one session, in order."""
-        self.check()
-        hits = self.searcher.search(inside(query, "session", [session]), most, count=False).hits
+        hits = self._best(tiers, lambda query: inside(query, "session", [session]), most).hits
         addresses = [address for _, address in hits]
         columns = [column(self.searcher, name, addresses) for name in ("id", "rev", "type")]
         return [

@@ -64,7 +64,7 @@ class Evidence:
         only = (Occur.Must, queries.silent(_of(event=event)))
         scores = [
             rank.bounded(float(hit[0]) * tier.factor, tier.first)
-            for tier in plan.builder.tiers(plan.parsed, self._searcher.doc_freq)
+            for tier in plan.builder.tiers(plan.parsed)
             for hit in self._searcher.search(Query.boolean_query([only, (Occur.Must, tier.query)]), 1, count=False).hits
         ]
         return max(scores, default=None)
@@ -87,7 +87,9 @@ class Evidence:
         if not parsed.units:
             return 0
         scope = Scope((kind,), session, turn, self._query.harness, self._query.source)
-        return len(self._searcher.search(Builder(scope).hits(parsed), _MOST_EVENTS, count=False).hits)
+        return len(
+            self._searcher.search(Builder(scope, self._searcher.doc_freq).hits(parsed), _MOST_EVENTS, count=False).hits
+        )
 
     def words(self, **scope: int) -> list[dict[str, Any]]:
         """For each word as it was searched: the fields that hold it in an `event`, `turn` or `session`, of any type."""

@@ -6,7 +6,7 @@ scope is found by stems, beginnings and single letters, on the last rung.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tantivy import Query
@@ -14,6 +14,7 @@ from tantivy import Query
 from outcrop.search.columns import Columns
 from outcrop.search.found import Route
 from outcrop.search.plan import Plan
+from outcrop.search.query import Tier, exactly
 from outcrop.search.respell import Speller
 
 _MOST_LOOSE = 6
@@ -21,14 +22,16 @@ _MOST_LOOSE = 6
 
 
 class Rung(NamedTuple):
-    """What messages and whole sessions must match. `beside`: tool text in which the terms must stand side by side.
+    """What messages and whole sessions must match, a message by one tier at least, the first of which holds all others.
+
+    `beside`: tool text in which the terms must stand side by side.
 
     `loose`: a session that is found as a whole is told by the same messages as all others.
     """
 
     route: Route
     plan: Plan
-    rows: Query
+    rows: Sequence[Tier]
     wholes: Query | None = None
     beside: Query | None = None
     loose: bool = False
@@ -52,9 +55,9 @@ def _strict(columns: Columns, asked: Plan, phrase: Route, every: Route) -> Itera
     terms = asked.terms
     if asked.literal and terms:
         whole = columns.whole_phrase(terms)
-        yield Rung(phrase, asked, columns.phrase(terms), whole, columns.beside(terms))
+        yield Rung(phrase, asked, [exactly(columns.phrase(terms))], whole, columns.beside(terms))
         if len(terms) > 1:
-            yield Rung(every, asked, columns.together(terms), columns.whole_together(terms))
+            yield Rung(every, asked, [exactly(columns.together(terms))], columns.whole_together(terms))
 
 
 def _loosely(columns: Columns, route: Route, asked: Plan, stems: bool) -> Rung:

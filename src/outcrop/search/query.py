@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 from tantivy import Occur, Query
@@ -42,6 +42,8 @@ STEM_WEIGHT = 1.0
 NAME_WEIGHT = 0.6
 CONTEXT_WEIGHT = 0.5
 """Less than half of a message's own weight."""
+CONTEXT_MOST = 10_000
+"""Messages with a word before them that it still tells something of: scoring more cost a third of a search."""
 PARTS_WEIGHT = 0.7
 FORMS_WEIGHT = 0.7
 
@@ -190,20 +192,24 @@ class Tier(NamedTuple):
     tier.
 
     `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
-    have there; None: nothing is known of that.
+    have there; None: nothing is known of that. `most`: what a hit that is in no other tier scores at most.
     """
 
     query: Query
     factor: float
     first: bool
     only: Query | None = None
+    most: float = inf
 
 
 class Builder:
-    """Engine queries of one scope."""
+    """Engine queries of one scope.
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
+    `frequency` tells how many events of the index, not of the scope, hold a word in a field.
+    """
+
+    def __init__(self, scope: Scope, frequency: Callable[[str, str], int]) -> None:
+        self.scope, self._frequency = scope, frequency
         kinds = set(scope.types)
         self.words = list(dict.fromkeys(ROLE_FIELD[kind] for kind in scope.types if kind in ROLE_FIELD))
         if kinds & set(TOOL_TYPES):
@@ -269,7 +275,8 @@ class Builder:
         """What the messages before add to a hit."""
         if not self.talk:
             return []
-        return [(Occur.Should, term("context", unit.word, CONTEXT_WEIGHT)) for unit in units if unit.word]
+        words = [unit.word for unit in units if unit.word and self._frequency("context", unit.word) <= CONTEXT_MOST]
+        return [(Occur.Should, term("context", word, CONTEXT_WEIGHT)) for word in words]
 
     def matching(self, parsed: Parsed, whole: bool = False) -> Query:
         """Everything that makes an event a hit, scored, without the filters; `whole`: it holds every unit."""
@@ -286,11 +293,8 @@ class Builder:
         clauses += [(Occur.Must, self.matching(parsed, whole)), *self.context(parsed.units)]
         return Query.boolean_query(clauses)
 
-    def tiers(self, parsed: Parsed, frequency: Callable[[str, str], int]) -> list[Tier]:
-        """The strictest first: the whole query as a phrase, its words near each other, all of its units, any.
-
-        `frequency` tells how many events of the index, not of the scope, hold a word in a field.
-        """
+    def tiers(self, parsed: Parsed) -> list[Tier]:
+        """The strictest first: the whole query as a phrase, its words near each other, all of its units, any."""
         words = [unit.word for unit in parsed.units if unit.word]
         demanded = {token for tokens in parsed.phrases for token in tokens}
         if len(words) == len(parsed.units) and demanded.issuperset(words):
@@ -299,7 +303,7 @@ class Builder:
         if self.positions and 1 < len(parsed.sequence) <= LONGEST_SEQUENCE:
             tiers.append(self._preferred(parsed, parsed.sequence, 0, PHRASE_FACTOR))
         near = self.positions and len(words) == len(parsed.units) and 1 < len(words) <= NEAR_UNITS
-        if near and any(sum(frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
+        if near and any(sum(self._frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
             tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
         if len(parsed.units) > 1:
             tiers.append(Tier(self.hits(parsed, whole=True), 1.0 if parsed.short else ALL_FACTOR, parsed.short))
@@ -323,6 +327,12 @@ def rarity(holding: int, documents: int) -> float:
     return log(1 + max(0.0, documents - holding + 0.5) / (holding + 0.5))
 
 
+def most_of(holding: int, documents: int) -> float:
+    """The most that a match can score before its weight: BM25 with the engine's k1 of 1.2, where the word stands often.
+    Documents that were deleted still count for the engine."""
+    return 2.2 * rarity(holding, documents + documents // 8)
+
+
 def any_of(ways: Iterable[Query]) -> Query:
     some = list(ways)
     return some[0] if len(some) == 1 else Query.boolean_query([(Occur.Should, way) for way in some])
@@ -342,6 +352,11 @@ def among(field: str, numbers: Iterable[int]) -> Query:
 
 def _of_type(kind: EventType) -> Query:
     return Query.term_query(schema(), "type", TYPE_CODE[kind])
+
+
+def exactly(query: Query) -> Tier:
+    """The hits of one query, with their scores as they are."""
+    return Tier(query, 1.0, False)
 
 
 def silent(query: Query) -> Query:

@@ -26,6 +26,7 @@ from outcrop.search.found import NEWEST, Refused, Route, SessionHit, SessionPage
 from outcrop.search.gather import Gatherer, Row
 from outcrop.search.ladder import Rung, rungs
 from outcrop.search.places import Folders
+from outcrop.search.query import exactly
 from outcrop.search.respell import Speller
 from outcrop.search.views import looked_at
 from outcrop.store import Snapshot, Store
@@ -111,7 +112,7 @@ class _Search:
         self._cancelled = cancelled
         self._cards: dict[int, Card | None] = {}
         self._sessions = cards.count(db)
-        self._columns = Columns(query.scope, view.searcher.doc_freq, self._sessions)
+        self._columns = Columns(query.scope, view.searcher.doc_freq, view.searcher.num_docs, self._sessions)
         self._asked, made = plan.make(query.text)
         self._plan = made._replace(units=hashes.widened(view.searcher, self._columns.words, made.units))
         self._capped = False
@@ -339,7 +340,7 @@ class _Search:
         """Add the best tool text of each session in which the terms stand side by side; only some can be read."""
         if rung.beside is None:
             return
-        gathered = gatherer.rows(rung.beside, _PHRASES_READ, within)
+        gathered = gatherer.rows([exactly(rung.beside)], _PHRASES_READ, within)
         self._capped = self._capped or not gathered.complete
         better = [row for one, row in gathered.rows.items() if one not in rows or rows[one].score < row.score]
         rows |= {row.session: row for row in self._evidence.stands(rung.plan.terms, better)}
