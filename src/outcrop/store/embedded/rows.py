@@ -39,7 +39,7 @@ BY_USER = 1024
 SETTLES = 2048
 """Its coming proves that the agent had gone idle."""
 
-BLOCK_EVENTS = 64
+BLOCK_EVENTS = 32
 BLOCK_BYTES = 256 * 1024
 LEVEL = 3
 DEPTH = 200
