@@ -7,19 +7,19 @@ import re
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from outcrop.search.snippet import LENGTH, fold, places, snippet
+from outcrop.search.snippet import LENGTH, Words, fold, places, snippet
 
 LONG = "lorem ipsum dolor sit amet " * 100
 
 
 def test_a_short_text_is_shown_whole() -> None:
-    assert snippet("  a beacon\n\tis lit ", ["beacon"]) == ("a beacon is lit", False)
+    assert snippet("  a beacon\n\tis lit ", Words(["beacon"])) == ("a beacon is lit", False)
 
 
 def test_C084_C093_the_match_is_inside_wherever_it_is() -> None:
     for before in (0, 1, 10, 99, 100):
         text = "lorem ipsum dolor sit amet " * before + "zephyr" + " lorem ipsum dolor sit amet" * (100 - before)
-        shown, more = snippet(text, ["zephyr"])
+        shown, more = snippet(text, Words(["zephyr"]))
         assert more
         assert "zephyr" in shown
         assert len(shown) <= LENGTH
@@ -27,22 +27,22 @@ def test_C084_C093_the_match_is_inside_wherever_it_is() -> None:
 
 def test_the_window_with_most_words_wins_and_a_phrase_before_all() -> None:
     text = f"beacon {LONG} beacon and timeout {LONG} beacon timeout {LONG}"
-    assert "beacon and timeout" in snippet(text, ["beacon", "timeout"])[0]
-    assert "beacon timeout" in snippet(text, ["beacon", "timeout"], [("beacon", "timeout")])[0]
+    assert "beacon and timeout" in snippet(text, Words(["beacon", "timeout"]))[0]
+    assert "beacon timeout" in snippet(text, Words(["beacon", "timeout"]), [("beacon", "timeout")])[0]
 
 
 def test_accents_and_capitals_do_not_hide_the_match() -> None:
-    assert "NAÏVE" in snippet(f"{LONG}É NAÏVE ﬁ İstanbul {LONG}", ["naive"])[0]
+    assert "NAÏVE" in snippet(f"{LONG}É NAÏVE ﬁ İstanbul {LONG}", Words(["naive"]))[0]
 
 
 def test_no_match_shows_the_beginning() -> None:
-    assert snippet(f"begin {LONG}", ["zephyr"])[0].startswith("begin")
+    assert snippet(f"begin {LONG}", Words(["zephyr"]))[0].startswith("begin")
 
 
 @given(st.text(max_size=1500), st.lists(st.text(max_size=8), max_size=4))
 def test_any_text_keeps_the_bounds(text: str, words: list[str]) -> None:
     assert len(fold(text)) == len(text)
-    shown, more = snippet(text, [word for word in words if word], [tuple(words)] if len(words) > 1 else [])
+    shown, more = snippet(text, Words(words), [tuple(words)] if len(words) > 1 else [])
     assert len(shown) <= LENGTH
     assert more == (len(text.strip()) > LENGTH)
 
@@ -52,7 +52,7 @@ def test_any_text_keeps_the_bounds(text: str, words: list[str]) -> None:
 def test_matches_are_those_of_a_pattern_of_all_words(text: str, words: list[str], long: bool) -> None:
     text = text * (300 if long else 1)  # more than is gathered at once
     pattern = "|".join(sorted(set(words), key=len, reverse=True)) or r"(?!)"
-    assert list(places(text, words)) == [
+    assert list(places(text, Words(words))) == [
         (
             found.start(),
             found.end(),

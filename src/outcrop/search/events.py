@@ -15,7 +15,7 @@ from outcrop.model import EventType
 from outcrop.search import hashes, rank, repair
 from outcrop.search import query as queries
 from outcrop.search.query import Builder, Parsed, Scope
-from outcrop.search.snippet import snippet
+from outcrop.search.snippet import Words, snippet
 from outcrop.search.texts import searched_text, stands_in
 from outcrop.search.views import looked_at
 from outcrop.store import Found, Snapshot, Store
@@ -269,11 +269,12 @@ class Search:
             words += [unit.stem.rstrip("i")] if unit.stem and len(unit.stem) > 3 else []
             words += [*unit.parts, *unit.forms]
             words += [unit.name] if unit.name and not unit.parts else []
+        beginnings = Words(words)
         phrases = [*parsed.phrases, *([parsed.sequence] if len(parsed.sequence) > 1 else [])]
         contents = self._snapshot.contents([found.event for _, found in hits])
         told: list[EventHit] = []
         for (candidate, found), content in zip(hits, contents, strict=True):
-            shown, more = snippet(searched_text(found.event, content), words, phrases)
+            shown, more = snippet(searched_text(found.event, content), beginnings, phrases)
             told.append(EventHit(found, rank.bounded(candidate.score, candidate.first), shown, more))
         return told
 

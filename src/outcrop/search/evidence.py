@@ -10,7 +10,7 @@ from outcrop.search.found import Route, Shown
 from outcrop.search.gather import Gatherer, Row
 from outcrop.search.ladder import Rung
 from outcrop.search.marks import Looked, marked
-from outcrop.search.texts import searched_text, stands_in
+from outcrop.search.texts import searched_text, stands
 from outcrop.store import Snapshot
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.text_fields import TOOL_HEAD
@@ -78,9 +78,7 @@ class Evidence:
         return [
             row
             for (row, event), content in zip(found, contents, strict=True)
-            if stands_in(
-                phrase, analysis.exact().analyze(analysis.normal(_searched(searched_text(event, content), event)))
-            )
+            if stands(phrase, _searched(searched_text(event, content), event))
         ]
 
 

@@ -7,10 +7,10 @@ nothing. Matches are places in the text, so that brackets and odd signs that sta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from outcrop.search.snippet import fold, places
+from outcrop.search.snippet import Words, fold, places
 from outcrop.store.embedded import analysis
 
 WORDS = 12
@@ -23,8 +23,7 @@ _MOST_MATCHES = 1000
 _LOOK_BACK = 120
 _BEFORE_IN_WORD = 40
 """Characters shown before a match inside one endless word."""
-_WORD = re.compile(r"\S+")
-_BLANKS = re.compile(r"\s+")
+_SOME_WORDS = re.compile(rf"\s*(?:\S+\s+){{0,{WORDS - 1}}}\S+")
 
 
 class Looked:
@@ -38,12 +37,12 @@ class Looked:
         pieces: tuple[str, ...] = (),
         phrase: bool = False,
     ) -> None:
-        self.words, self.stems, self.pieces = tuple(map(fold, words)), stems, tuple(map(fold, pieces))
+        self._words, self._stems, self._pieces = tuple(map(fold, words)), stems, Words(map(fold, pieces))
         # A word's stem is its beginning but for a last "i" that was a "y".
-        self._beginnings = [*self.words, *(stem.rstrip("i") for stem in stems if len(stem) > 2)]
+        self._beginnings = Words([*self._words, *(stem.rstrip("i") for stem in stems if len(stem) > 2)])
         self._phrase: re.Pattern[str] | None = None
         if phrase and len(words) > 1:
-            side_by_side = r"[\W_]+".join(map(re.escape, self.words))
+            side_by_side = r"[\W_]+".join(map(re.escape, self._words))
             self._phrase = re.compile(rf"(?<![^\W_]){side_by_side}(?![^\W_])")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -53,7 +52,7 @@ class Looked:
             return found[:_MOST_MATCHES]
         if found := list(islice(self._standing(folded), _MOST_MATCHES)):
             return found
-        return [(start, end) for start, end, _ in islice(places(folded, self.pieces), _MOST_MATCHES)]
+        return [(start, end) for start, end, _ in islice(places(folded, self._pieces), _MOST_MATCHES)]
 
     def _standing(self, folded: str) -> Iterator[tuple[int, int]]:
         for start, end, word in places(folded, self._beginnings):
@@ -63,9 +62,9 @@ class Looked:
             while stop < len(folded) and folded[stop].isalnum():
                 stop += 1
             if (
-                (stop == end and word in self.words)
-                or folded[start:stop] in self.words
-                or (self.stems and not self.stems.isdisjoint(analysis.stem().analyze(folded[start:stop])))
+                (stop == end and word in self._words)
+                or folded[start:stop] in self._words
+                or (self._stems and not self._stems.isdisjoint(analysis.stem().analyze(folded[start:stop])))
             ):
                 yield start, stop
 
@@ -84,7 +83,7 @@ def marked(text: str, looked: Looked) -> tuple[str, bool]:
         pieces += [text[at:start], OPEN, text[start:stop], CLOSE]
         at = stop
     pieces.append(text[at:end])
-    shown = _BLANKS.sub(" ", "".join(pieces)).strip()
+    shown = " ".join("".join(pieces).split())
     before = "…" if text[:begin].strip() else ""
     behind = "…" if text[end : end + CHARACTERS].strip() or len(text) > end + CHARACTERS else ""
     return f"{before}{shown}{behind}", cut
@@ -95,23 +94,18 @@ def _window(text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int, bool
     begin = first
     while begin > 0 and not text[begin - 1].isspace() and first - begin < _BEFORE_IN_WORD:
         begin -= 1
-    earlier = [match.start() for match in _WORD.finditer(text, max(0, begin - _LOOK_BACK), begin)]
-    if earlier and begin - _LOOK_BACK > 0:
-        del earlier[0]  # it may have begun before
-    if earlier and (begin == 0 or text[begin - 1].isspace()):
-        begin = earlier[-_WORDS_BEFORE:][0]
-    words = list(_first(_WORD.finditer(text, begin), WORDS))
-    end = words[-1].end() if words else begin
+    if begin == 0 or text[begin - 1].isspace():
+        back = max(0, begin - _LOOK_BACK)
+        earlier = text[back:begin].split()
+        if back:
+            del earlier[:1]  # it may have begun before
+        for word in reversed(earlier[-_WORDS_BEFORE:]):
+            begin = text.rindex(word, back, begin)
+    words = _SOME_WORDS.match(text, begin)
+    end = words.end() if words else begin
     if end - begin > CHARACTERS:
         return begin, begin + CHARACTERS, True
     return begin, end, False
-
-
-def _first(matches: Iterable[re.Match[str]], most: int) -> Iterable[re.Match[str]]:
-    for number, match in enumerate(matches, 1):
-        yield match
-        if number == most:
-            return
 
 
 def _best(text: str, spans: Sequence[tuple[int, int]]) -> int:

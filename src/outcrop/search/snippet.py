@@ -56,7 +56,7 @@ def fold(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")  # the rest, at once
 
 
-def snippet(text: str, words: Iterable[str], phrases: Iterable[Sequence[str]] = ()) -> tuple[str, bool]:
+def snippet(text: str, words: Words, phrases: Sequence[Sequence[str]] = ()) -> tuple[str, bool]:
     """The window of `text` that matches best, white space folded; the second value: the text holds more.
 
     `words` are folded beginnings of words, the parts of names included; `phrases` are looked for first.
@@ -64,7 +64,7 @@ def snippet(text: str, words: Iterable[str], phrases: Iterable[Sequence[str]] = 
     text = text.strip()
     if len(text) <= LENGTH:
         return " ".join(text.split()), False
-    start, end = _window(fold(text), list(words), list(phrases))
+    start, end = _window(fold(text), words, phrases)
     begin = max(0, min(start - _BEFORE, len(text) - LENGTH))
     if end - start > LENGTH - 2 * _BEFORE:
         begin = max(0, min(start - _EDGE, len(text) - LENGTH))
@@ -85,21 +85,31 @@ def _between_words(text: str, begin: int, match: int) -> int:
     return begin
 
 
-def places(folded: str, words: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+class Words:
+    """Words to look for in many texts, those together that begin alike. A pattern of all of them would cost more to
+    compile than a page of texts to search."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.longer: dict[str, list[str]] = {}
+        """By the shortest of those that begin so, all of them, the longest first."""
+        for word in sorted(filter(None, set(words)), key=len):
+            shorter = next((known for known in self.longer if word.startswith(known)), word)
+            self.longer.setdefault(shorter, []).insert(0, word)
+
+
+def places(folded: str, words: Words) -> Iterator[tuple[int, int, str]]:
     """(start, end, word) of the matches from the first on, none over another, the longest of those that begin together;
-    no word where it does not begin there. A pattern of all words would cost more to compile than a page of texts to
-    search."""
-    longer: dict[str, list[str]] = {}
-    for word in sorted(filter(None, set(words)), key=len):
-        shorter = next((known for known in longer if word.startswith(known)), word)
-        longer.setdefault(shorter, []).insert(0, word)
-    ahead = {shortest: at for shortest in longer if (at := folded.find(shortest)) >= 0}  # where each stands next
+    no word where it does not begin there."""
+    ahead = {shortest: at for shortest in words.longer if (at := folded.find(shortest)) >= 0}  # where each stands next
     last = 0
-    for begin in range(0, len(folded), _AT_ONCE):
+    for begin in range(0, len(folded) if ahead else 0, _AT_ONCE):
         here: list[tuple[int, int, str]] = []
         for shortest, at in ahead.items():
+            longer = words.longer[shortest]
+            word = shortest
             while 0 <= at < begin + _AT_ONCE:
-                word = next(word for word in longer[shortest] if folded.startswith(word, at))
+                if len(longer) > 1:
+                    word = next(word for word in longer if folded.startswith(word, at))
                 here.append((at, -len(word), word))
                 at = folded.find(shortest, at + 1)
             ahead[shortest] = at
@@ -130,7 +140,7 @@ def _sequence(folded: str, tokens: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def _window(folded: str, words: list[str], phrases: list[Sequence[str]]) -> tuple[int, int]:
+def _window(folded: str, words: Words, phrases: Sequence[Sequence[str]]) -> tuple[int, int]:
     """The stretch of matches, no longer than a snippet, that holds the most different words; the first of equals."""
     for tokens in phrases:
         if (found := _sequence(folded, tokens)) is not None:
