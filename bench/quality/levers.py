@@ -33,7 +33,11 @@ LEVERS: dict[str, list[tuple[ModuleType | type, str, Any]]] = {
     "stop words": [(query, "STOP_WORDS", frozenset()), (plan, "STOP_WORDS", frozenset())],
     "context": [(query, "CONTEXT_WEIGHT", 0.0)],
     "phrase and nearness": [(query, "PHRASE_FACTOR", 1.0), (query, "NEAR_FACTOR", 1.0)],
-    "all words first": [(query.Builder, "tiers", _by_score_alone)],  # they count ALL_FACTOR times then
+    "all words first": [  # they count ALL_FACTOR times then
+        (query.Builder, "tiers", _by_score_alone),
+        (columns, "ALL_FACTOR", 1.0),
+        (columns, "TYPED_FACTOR", 1.0),
+    ],
     "whole session": [(columns, "TALK_WEIGHT", 0.0)],
     "title": [(columns, "TITLE_WEIGHT", 0.0)],
     "names and their parts": [(query, "NAME_WEIGHT", 0.0), (query, "PARTS_WEIGHT", 0.0), (columns, "_NAMES", ())],

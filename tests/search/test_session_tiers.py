@@ -1,0 +1,104 @@
+"""Session search asks the engine in tiers and leaves out what cannot come to the best: the answer must not show it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from tests.search.history import History, Line, assistant, user
+
+from outcrop.model import EventType
+from outcrop.search import columns, gather, sessions
+from outcrop.search.found import SessionPage, SessionSearch
+from outcrop.search.sessions import search_sessions
+from outcrop.store.embedded.read import EmbeddedStore
+
+WORDS = ["beacon", "harbour", "lamp", "gull", "tide", "quay"]
+COMMON = ["the lamp", "gull and tide"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    """Some hundred sessions of prompts, answers and outputs with the same few words in them."""
+    home = tmp_path_factory.mktemp("tiers") / "home"
+    history = History(home)
+    chance = random.Random(3)
+    for number in range(150):
+        lines = []
+        for at in range(chance.randint(1, 5)):
+            words = chance.choices(WORDS, k=chance.randint(1, 4)) + chance.choices(["x1", "x2", "x3"], k=9)
+            chance.shuffle(words)
+            kind = chance.choice([user, assistant])
+            lines.append(kind(" ".join(words), 1000 * number + 10 * at))
+            output = " ".join(chance.choices([*WORDS, "trace", "line"], k=chance.randint(1, 30)))
+            lines.append(Line(EventType.TOOL_RESPONSE, output, 1000 * number + 10 * at + 5, tool="Bash"))
+        history.add(f"s{number}", lines)
+    history.drain()
+    history.close()
+    opened = EmbeddedStore(home)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds so short that a small history fills them."""
+    monkeypatch.setattr(gather, "ROUNDS", (8, 16, 64, 32768))
+    monkeypatch.setattr(sessions, "FIRST_SESSIONS", 2)
+    monkeypatch.setattr(sessions, "NEXT_SESSIONS", (4, 600))
+
+
+def found(store: EmbeddedStore, query: str, scope: str, limit: int) -> list[tuple[int, float]]:
+    page = search_sessions(store, SessionSearch(query, limit=limit, scope=scope))
+    assert isinstance(page, SessionPage)
+    return [(hit.card.id, round(hit.score, 3)) for hit in page.hits]
+
+
+queries = some.lists(some.sampled_from(WORDS), min_size=2, max_size=4, unique=True).map(" ".join)
+
+
+@settings(deadline=None, max_examples=60)
+@given(queries, some.sampled_from(["all", "conversation"]), some.sampled_from([1, 3]))
+def test_what_is_left_out_would_not_have_been_shown(store: EmbeddedStore, query: str, scope: str, limit: int) -> None:
+    pruned = found(store, query, scope, limit)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(columns.Columns, "_most_without_one", lambda *_: inf)
+        assert found(store, query, scope, limit) == pruned
+
+
+def test_the_loosest_tier_is_left_out_where_many_messages_hold_all_words(
+    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    best = gather.Gatherer._best
+
+    def noting(self: gather.Gatherer, tiers: list[columns.Tier], *rest: object) -> object:
+        found = best(self, tiers, *rest)  # type: ignore[arg-type]
+        asked.append(tiers[0].most > found.bound)
+        return found
+
+    monkeypatch.setattr(gather.Gatherer, "_best", noting)
+    found(store, "lamp tide", "all", 1)
+    assert asked[0] is False
+    asked.clear()
+    found(store, "lamp zzyzx", "all", 1)
+    assert asked[0] is True
+
+
+def test_no_message_scores_more_than_its_words_can(store: EmbeddedStore) -> None:
+    """The bound is the engine's own formula at its end; a change of either must show."""
+    view = store.text.view(store.connection())
+    assert view is not None
+    searcher = view.searcher
+    asked = columns.Columns("all", searcher.doc_freq, searcher.num_docs, 150)
+    for words in (["lamp", "tide"], ["gull", "beacon", "quay"]):
+        for left in words:
+            others = [word for word in words if word != left]
+            query = columns.every(columns.any_of(asked._forms(word, True)) for word in others)
+            hits = searcher.search(query, 1, count=False).hits
+            assert 0 < hits[0][0] <= asked._most_without_one(words, True)
