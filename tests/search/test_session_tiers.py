@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from math import inf
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
