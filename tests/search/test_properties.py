@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -103,7 +104,7 @@ def test_a_page_of_50_begins_the_slow_ranking(
     view = store.text.view(store.connection())
     assert view is not None
     scores: dict[int, tuple[bool, float]] = {}
-    builder = Builder(Scope(types, harness=harness), view.searcher.doc_freq)
+    builder = Builder(Scope(types, harness=harness), view.searcher.doc_freq, view.searcher.num_docs)
     for tier in builder.tiers(queries.parse(text)):
         for score, address in view.searcher.search(tier.query, 100_000).hits:
             id = int(view.searcher.fast_field_values("id", [address])[0] or 0)
@@ -117,6 +118,39 @@ def test_a_page_of_50_begins_the_slow_ranking(
         rank[id] = rank.get(before, 0) + (whole < whole_before or score < score_before * (1 - NOISE))
     slow = sorted(scores, key=lambda id: (rank[id], -rows[id].event.time, rows[id].event.uid))
     assert [hit.found.event.id for hit in page] == slow[:limit]
+
+
+@SLOW_START
+@given(
+    st.lists(st.sampled_from([*WORDS, "absent"]), min_size=2, max_size=8).map(" ".join),
+    st.sampled_from([CONVERSATION, ALL]),
+    st.sampled_from([1, 5, 50]),
+)
+def test_a_flat_union_finds_the_same(store: EmbeddedStore, text: str, types: tuple[EventType, ...], limit: int) -> None:
+    """What only the messages before an event hold is no hit, though the engine ranks it with the others."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(queries, "COMMON", -1)
+        flat = run(store, text, types, limit)
+        patched.setattr(queries, "COMMON", 1 << 30)
+        plainly = run(store, text, types, limit)
+    assert [hit.found.event.id for hit in flat] == [hit.found.event.id for hit in plainly]
+    assert [hit.score for hit in flat] == pytest.approx([hit.score for hit in plainly])
+
+
+def test_what_only_the_messages_before_hold_is_no_hit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(tmp_path / "home")
+    made = history.add("a", [user("zephyr quartz", 1), *(user(f"other {number}", 2 + number) for number in range(3))])
+    history.add("b", [user("a lamp", 100), user("a lamp again", 101)])
+    history.drain()
+    history.close()
+    monkeypatch.setattr(queries, "COMMON", -1)
+    store = EmbeddedStore(history.home)
+    try:
+        assert run(store, "zephyr quartz lamp")[0].found.event.id == made[0]
+        assert len(run(store, "zephyr quartz lamp")) == 3
+        assert len(run(store, "zephyr quartz")) == 1
+    finally:
+        store.close()
 
 
 @SLOW_START

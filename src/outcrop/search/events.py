@@ -116,7 +116,7 @@ class Search:
         parsed = queries.parse_excluding(self._query.text)
         if scope is None or not parsed.units:
             return Plan(None, parsed, [], False, self._warnings)
-        builder = Builder(scope, self._searcher.doc_freq)
+        builder = Builder(scope, self._searcher.doc_freq, self._searcher.num_docs)
         parsed = self._fitted(builder, parsed)
         parsed = replace(parsed, units=hashes.widened(self._searcher, builder.words, parsed.units))
         found, more, whole = self._hits(builder, parsed)

@@ -88,7 +88,9 @@ class Evidence:
             return 0
         scope = Scope((kind,), session, turn, self._query.harness, self._query.source)
         return len(
-            self._searcher.search(Builder(scope, self._searcher.doc_freq).hits(parsed), _MOST_EVENTS, count=False).hits
+            self._searcher.search(
+                Builder(scope, self._searcher.doc_freq, self._searcher.num_docs).hits(parsed), _MOST_EVENTS, count=False
+            ).hits
         )
 
     def words(self, **scope: int) -> list[dict[str, Any]]:

@@ -42,6 +42,8 @@ STEM_WEIGHT = 1.0
 NAME_WEIGHT = 0.6
 CONTEXT_WEIGHT = 0.5
 """Less than half of a message's own weight."""
+COMMON = 5_000
+"""Messages that hold a word of which a search does better to leave some out."""
 CONTEXT_MOST = 10_000
 """Messages with a word before them that it still tells something of: scoring more cost a third of a search."""
 PARTS_WEIGHT = 0.7
@@ -193,6 +195,8 @@ class Tier(NamedTuple):
 
     `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
     have there; None: nothing is known of that. `most`: what a hit that is in no other tier scores at most.
+
+    `doubt`: hits that score no more count only where `held` matches them too.
     """
 
     query: Query
@@ -200,16 +204,18 @@ class Tier(NamedTuple):
     first: bool
     only: Query | None = None
     most: float = inf
+    doubt: float = 0.0
+    held: Query | None = None
 
 
 class Builder:
     """Engine queries of one scope.
 
-    `frequency` tells how many events of the index, not of the scope, hold a word in a field.
+    `frequency` tells how many of the index's `documents`, not of the scope, hold a word in a field.
     """
 
-    def __init__(self, scope: Scope, frequency: Callable[[str, str], int]) -> None:
-        self.scope, self._frequency = scope, frequency
+    def __init__(self, scope: Scope, frequency: Callable[[str, str], int], documents: int) -> None:
+        self.scope, self._frequency, self._documents = scope, frequency, documents
         kinds = set(scope.types)
         self.words = list(dict.fromkeys(ROLE_FIELD[kind] for kind in scope.types if kind in ROLE_FIELD))
         if kinds & set(TOOL_TYPES):
@@ -307,7 +313,24 @@ class Builder:
             tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
         if len(parsed.units) > 1:
             tiers.append(Tier(self.hits(parsed, whole=True), 1.0 if parsed.short else ALL_FACTOR, parsed.short))
-        return [*tiers, Tier(self.hits(parsed), 1.0, len(parsed.units) == 1)]
+        return [*tiers, self._any(parsed)]
+
+    def _any(self, parsed: Parsed) -> Tier:
+        """Hits that hold a unit.
+
+        As one flat union the engine can leave out what cannot come to the best, which pays where a word is common. What
+        only the messages before hold is in it, too, and must be told apart: it scores no more than that can.
+        """
+        units = parsed.units
+        flat = not self.filters and not parsed.phrases and len(units) > 1
+        if not flat or all(self._frequency("stem", unit.stem) <= COMMON for unit in units if unit.stem):
+            return Tier(self.hits(parsed), 1.0, len(units) == 1)
+        context = self.context(units)
+        words = [unit.word for unit in units if unit.word]
+        doubt = sum(CONTEXT_WEIGHT * most_of(self._frequency("context", word), self._documents) for word in words)
+        ways = [(Occur.Should, way) for unit in units for way in self.unit(unit)]
+        held = silent(self.matching(parsed)) if context else None
+        return Tier(Query.boolean_query([*ways, *context]), 1.0, False, doubt=doubt if context else 0.0, held=held)
 
     def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float) -> Tier:
         """Hits that hold every unit and in which the tokens stand in this order. Where they spell every unit, the order

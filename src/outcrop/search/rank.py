@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tantivy import DocAddress, Query, Searcher
 
-from outcrop.search.query import Tier
+from outcrop.search.query import Tier, among, every
 
 ROUNDS = (64, 512, 4096, 32768)
 NOISE = 2e-6
@@ -70,7 +70,7 @@ def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable
             whole = whole or (not first and bool(hits) and tier is not tiers[-1])
         for some in rest.beginnings(2 * want):
             complete = not rest.open and len(some) == len(rest.scores)
-            yield Round([*before, *_ordered(searcher, some, False)], complete, whole)
+            yield Round([*before, *_held(searcher, others[-1:], _ordered(searcher, some, False))], complete, whole)
         if not rest.open:
             return
 
@@ -135,6 +135,18 @@ def _looked(
                 yield tier, [(scores[key], address) for address, key in keys if key in scores]
                 continue
         yield tier, look(tier.query)
+
+
+def _held(searcher: Searcher, loosest: Sequence[Tier], ordered: list[Candidate]) -> list[Candidate]:
+    """Without those that the loosest tier has for another's words."""
+    for tier in loosest:
+        unsure = [candidate.id for candidate in ordered if candidate.score <= tier.doubt]
+        if tier.held is not None and unsure:
+            query = every([among("id", unsure), tier.held])
+            hits = searcher.search(query, len(unsure), count=False).hits
+            held = set(column(searcher, "id", [address for _, address in hits]))
+            ordered = [candidate for candidate in ordered if candidate.score > tier.doubt or candidate.id in held]
+    return ordered
 
 
 def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:
