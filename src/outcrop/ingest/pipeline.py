@@ -244,9 +244,7 @@ class Pipeline:
         from outcrop.store.embedded.text import rebuild
 
         rebuild(self.writer.db)
-        settled = self.text.drain(self.writer.db, progress, breathe=self.breathe)
-        self.text.merge(self.writer.db, everything=True)
-        return settled
+        return self.text.drain(self.writer.db, progress, breathe=self.breathe)
 
     def pack(self) -> None:
         """Write the contents that came one by one together, session by session; the log that they left is cut."""

@@ -239,6 +239,7 @@ class TextWriter:
                 segments = text_merge.sizes(self._folder / name)
             if deleted := text_merge.deleted_documents(segments, everything):
                 self._pages.watch(sum(segments) / MERGED_A_SECOND)
+                self._tail = {}
                 self._commit_empty(connection, name, deleted)
 
     def close(self) -> None:
@@ -360,6 +361,8 @@ class TextWriter:
         for path in self._folder.glob("text-*"):
             if path.name != meta.get("text_dir"):
                 self._remove(path.name)
+        if following:
+            self.merge(connection, everything=True)
 
     def _commit_empty(self, connection: sqlite3.Connection, name: str, deleted: int = 0) -> None:
         """A commit of the marker alone, and of so many documents that are deleted with it."""
