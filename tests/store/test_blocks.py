@@ -69,3 +69,18 @@ def test_a_damaged_content_is_told_and_the_others_are_read() -> None:
     assert block[2] == {"text": "three"}
     with pytest.raises(BackendFailure):
         list(block)
+
+
+@pytest.mark.parametrize("slot", [-5, -4, -1, 0, 1, 3, 4, 5, 100])
+def test_the_first_content_asked_for_is_that_of_all(slot: int) -> None:
+    contents = [{"text": f"{number}\n{number}"} for number in range(4)]
+    for z in (encode_block([encode_content(content) for content in contents])[0], compress(encode_content(contents))):
+        fresh, again = Block(z), Block(z)
+        assert list(again) == contents
+        for block in (fresh, again, fresh):
+            if -4 <= slot < 4:
+                assert block[slot] == contents[slot]
+            else:
+                with pytest.raises(IndexError):
+                    block[slot]
+        assert len(fresh) == 4
