@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=/|$)")
 _WSL = re.compile(r"//(?:wsl\$|wsl\.localhost)/([^/]+)(/.*)?", re.IGNORECASE)
 _VERBATIM = re.compile(r"//[?.]/(?:UNC/)?", re.IGNORECASE)
 
 
+@lru_cache(maxsize=2_000)
 def key(path: str) -> str | None:
     """A path as it is compared, ending in a slash; None for one that is not absolute.
 
