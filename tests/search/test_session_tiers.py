@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +11,9 @@ from hypothesis import strategies as some
 from tests.search.history import History, Line, assistant, user
 
 from outcrop.model import EventType
-from outcrop.search import columns, gather, sessions
+from outcrop.search import columns, gather, plan, sessions
 from outcrop.search.found import SessionPage, SessionSearch
+from outcrop.search.query import Tier, any_of, every
 from outcrop.search.sessions import search_sessions
 from outcrop.store.embedded.read import EmbeddedStore
 
@@ -66,38 +66,44 @@ queries = some.lists(some.sampled_from(WORDS), min_size=2, max_size=4, unique=Tr
 def test_what_is_left_out_would_not_have_been_shown(store: EmbeddedStore, query: str, scope: str, limit: int) -> None:
     pruned = found(store, query, scope, limit)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(columns.Columns, "_most_without_one", lambda *_: inf)
+        patched.setattr(columns, "most_of", lambda *_: 1e9)
         assert found(store, query, scope, limit) == pruned
 
 
-def test_the_loosest_tier_is_left_out_where_many_messages_hold_all_words(
+def test_tiers_are_left_out_where_many_messages_hold_all_words(
     store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[bool] = []
+    asked: list[list[bool]] = []
     best = gather.Gatherer._best
 
-    def noting(self: gather.Gatherer, tiers: list[columns.Tier], *rest: object) -> object:
+    def noting(self: gather.Gatherer, tiers: list[Tier], *rest: object) -> object:
         found = best(self, tiers, *rest)  # type: ignore[arg-type]
-        asked.append(tiers[0].most > found.bound)
+        asked.append([tier.most > found.bound for tier in tiers])
         return found
 
     monkeypatch.setattr(gather.Gatherer, "_best", noting)
     found(store, "lamp tide", "all", 1)
-    assert asked[0] is False
+    assert asked[0][0] is True
+    assert asked[0][-1] is False
     asked.clear()
     found(store, "lamp zzyzx", "all", 1)
-    assert asked[0] is True
+    assert asked[0] == [True, True, True, True]
 
 
-def test_no_message_scores_more_than_its_words_can(store: EmbeddedStore) -> None:
+@pytest.mark.parametrize("scope", ["all", "conversation"])
+def test_no_message_scores_more_than_its_words_can(store: EmbeddedStore, scope: str) -> None:
     """The bound is the engine's own formula at its end; a change of either must show."""
     view = store.text.view(store.connection())
     assert view is not None
     searcher = view.searcher
-    asked = columns.Columns("all", searcher.doc_freq, searcher.num_docs, 150)
-    for words in (["lamp", "tide"], ["gull", "beacon", "quay"]):
-        for left in words:
-            others = [word for word in words if word != left]
-            query = columns.every(columns.any_of(asked._forms(word, True)) for word in others)
-            hits = searcher.search(query, 1, count=False).hits
-            assert 0 < hits[0][0] <= asked._most_without_one(words, True)
+    asked = columns.Columns(scope, searcher.doc_freq, searcher.num_docs, 150)
+    for words in ("lamp tide", "gull beacon quay"):
+        _, planned = plan.make(words)
+        *_, tools, loosest = asked.either(planned)
+        if scope == "all":
+            hits = searcher.search(tools.query, 1, count=False).hits
+            assert 0 < hits[0][0] * tools.factor <= tools.most < 1e6
+        for left in planned.terms:
+            others = (asked._said(word, True) for word in planned.terms if word != left)
+            hits = searcher.search(every(any_of(ways) for ways in others), 1, count=False).hits
+            assert 0 < hits[0][0] <= loosest.most < 1e6

@@ -46,6 +46,8 @@ class Columns:
         self.names = () if self.talk else _NAMES
         self.wholes = (("talk", TALK_WEIGHT),) if self.talk else (("title", TITLE_WEIGHT), ("talk", TALK_WEIGHT))
         self.all = (*self.words, *self.names)
+        self.of_talk = ("user", "assistant", *self.names[:1])
+        self.of_tools = () if self.talk else ("tool", *self.names[1:])
 
     # Messages
 
@@ -77,40 +79,45 @@ class Columns:
         """Any word of the plan, a name or a part of one; with `stems` other forms of its words too.
 
         A message that holds all words counts more, and one that holds the query as it was typed yet more. These are
-        asked for by themselves: of words that may be missing the engine leaves out what cannot come to the best.
+        asked for by themselves, what is said before what tools say: so the engine leaves out what cannot come to the
+        best, and often nothing else needs to be asked.
         """
         words = dict.fromkeys(plan.terms)
-        ways = {word: self._forms(word, stems) for word in dict.fromkeys([*words, *plan.alternatives])}
-        others = [way for word in ways if word not in words for way in ways[word]]
+        said = {word: self._said(word, stems) for word in dict.fromkeys([*words, *plan.alternatives])}
+        tools = {word: [self._in(field, word) for field in self.of_tools] for word in said}
+        others = [way for word in said if word not in words for way in (*said[word], *tools[word])]
         others += [way for unit in plan.units for way in self._names(unit)]
-        every_way = _some([*(way for word in words for way in ways[word]), *others])
-        most = inf if others or len(words) < 2 else self._most_without_one(words, stems)
-        tiers = [Tier(Query.boolean_query(every_way), 1.0, False, most=most)]
+        every_way = _some([*(way for word in words for way in (*said[word], *tools[word])), *others])
+        tiers: list[Tier] = []
         if len(words) > 1:
-            held = [(Occur.Must, any_of(ways[word])) for word in words]
-            tiers.append(Tier(Query.boolean_query([*held, *_some(others)]), ALL_FACTOR, False))
+            tiers.append(_all_of([said[word] for word in words], others))
         if len(plan.sequence) > 1:
             typed = (Occur.Must, silent(self.phrase(plan.sequence)))
             tiers.append(Tier(Query.boolean_query([typed, *every_way]), TYPED_FACTOR, False))
-        return tiers
+        most = most_of_tools = inf
+        if len(words) > 1 and not others:
+            by_tools = [self._most(self.of_tools, word) for word in words]
+            at_all = [max(self._most_said(word, stems), told) for word, told in zip(words, by_tools, strict=True)]
+            most, most_of_tools = sum(at_all) - min(at_all), ALL_FACTOR * sum(by_tools)
+        if len(words) > 1 and self.of_tools:
+            tiers.append(_all_of([tools[word] for word in words], others)._replace(most=most_of_tools))
+        return [*tiers, Tier(Query.boolean_query(every_way), 1.0, False, most=most)]
 
-    def _forms(self, word: str, stems: bool) -> list[Query]:
-        """A word anywhere, and its other forms."""
-        ways = self._anywhere(word)
+    def _said(self, word: str, stems: bool) -> list[Query]:
+        """A word of prompts and answers, and its other forms."""
+        ways = [self._in(field, word) for field in self.of_talk]
         return [*ways, _boost(term("stem", stem_of(word)), STEM_WEIGHT)] if stems else ways
 
-    def _most_without_one(self, words: Iterable[str], stems: bool) -> float:
-        """What a message scores at most that holds all words but one. It has one role."""
-        most = []
-        for word in words:
-            told = {field: self._most(field, word, WEIGHT.get(field, NAMES_WEIGHT)) for field in self.all}
-            talk = max(told["user"], told["assistant"]) + told.get("ident", 0.0)
-            talk += self._most("stem", stem_of(word), STEM_WEIGHT) if stems else 0.0
-            most.append(max(talk, told.get("tool", 0.0) + told.get("part", 0.0)))
-        return sum(most) - min(most)
+    def _most_said(self, word: str, stems: bool) -> float:
+        """What a word scores at most in a message, which is a prompt or an answer."""
+        most = max(self._most([role], word) for role in ("user", "assistant"))
+        most += self._most([field for field in self.of_talk if field in _NAMES], word)
+        return most + (STEM_WEIGHT * self._most(["stem"], stem_of(word)) if stems else 0.0)
 
-    def _most(self, field: str, word: str, weight: float) -> float:
-        return weight * most_of(self._frequency(field, word), self._documents)
+    def _most(self, fields: Iterable[str], word: str) -> float:
+        return sum(
+            WEIGHT.get(field, NAMES_WEIGHT) * most_of(self._frequency(field, word), self._documents) for field in fields
+        )
 
     # Whole sessions
 
@@ -168,6 +175,12 @@ def outside(query: Query, field: str, ids: Iterable[int]) -> Query:
     if not some:
         return query
     return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, among(field, some))])
+
+
+def _all_of(words: Iterable[Sequence[Query]], others: Iterable[Query]) -> Tier:
+    """Messages that hold one way at least of each word; others add to their scores."""
+    held = [(Occur.Must, any_of(ways)) for ways in words]
+    return Tier(Query.boolean_query([*held, *_some(others)]), ALL_FACTOR, False)
 
 
 def _some(ways: Iterable[Query]) -> list[tuple[Occur, Query]]:

@@ -44,7 +44,7 @@ class Evidence:
 
     def _other(self, rung: Rung, looked: Looked, session: int) -> EventRow | None:
         """The best message of a session that still matches."""
-        rows = self._gatherer.best_of([*self._columns.either(rung.plan), *rung.rows], session, _ROWS_TRIED)
+        rows = self._gatherer.best_of([*rung.rows, *self._columns.either(rung.plan)], session, _ROWS_TRIED)
         events = self._snapshot.events_at([row.id for row in rows])
         for row in rows:
             if row.id not in events:

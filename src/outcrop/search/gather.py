@@ -104,12 +104,12 @@ class Gatherer(NamedTuple):
         return Gathered(found, False, {}, bound, estimate)
 
     def _best(self, tiers: Sequence[Tier], narrowed: Callable[[Query], Query], most: int) -> _Best:
-        """The best documents of tiers, the first of which holds the others, and each other those behind it."""
+        """The best documents by their best score. The last tier holds the others."""
         scores: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         bound, matching = 0.0, 0
-
-        def look(tier: Tier) -> bool:
-            nonlocal bound, matching
+        for tier in tiers:
+            if tier.most <= bound:
+                continue  # what it has besides does not come to the best
             self.check()
             answer = self.searcher.search(narrowed(tier.query), most)
             hits = answer.hits  # each look makes the list anew
@@ -121,14 +121,6 @@ class Gatherer(NamedTuple):
             if len(hits) == most:
                 bound = max(bound, float(hits[-1][0]) * tier.factor)
             matching = max(matching, _count(answer))
-            return bool(hits)
-
-        loosest, *closer = tiers
-        for tier in closer:
-            if not look(tier):
-                break
-        if loosest.most > bound:
-            look(loosest)
         best = sorted((hit for hit in scores.values() if hit[0] >= bound), key=itemgetter(0), reverse=True)
         return _Best(best, bound, matching)
 

@@ -22,7 +22,7 @@ _MOST_LOOSE = 6
 
 
 class Rung(NamedTuple):
-    """What messages and whole sessions must match, a message by one tier at least, the first of which holds all others.
+    """What messages and whole sessions must match, a message by one tier at least, the last of which holds all others.
 
     `beside`: tool text in which the terms must stand side by side.
 

@@ -194,7 +194,7 @@ class Tier(NamedTuple):
     tier.
 
     `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
-    have there; None: nothing is known of that. `most`: what a hit that is in no other tier scores at most.
+    have there; None: nothing is known of that. `most`: what a hit that is in no other tier counts at most.
 
     `doubt`: hits that score no more count only where `held` matches them too.
     """
