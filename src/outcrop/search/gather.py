@@ -20,8 +20,9 @@ from outcrop.search.rank import column
 from outcrop.search.respell import CODES
 
 ROUNDS = (64, 160, 512, 4096, 32768)
-_ROWS_PER_SESSION = 4
-"""Rows asked for at first, for each session that is wanted."""
+_ROWS_PER_SESSION = 2
+_ROWS_PER_FILTERED = 4
+"""Rows asked for at first, for each session that is wanted: of those that filters leave, some show too late."""
 _WHOLES_PER_SESSION = 8
 _LEAST = 16
 FEW = 2_000
@@ -82,7 +83,8 @@ class Gatherer(NamedTuple):
         found: dict[int, Row] = {}
         seen: set[int] = set()
         bound = estimate = 0.0
-        for most in (size for size in ROUNDS if size >= _ROWS_PER_SESSION * want or size == ROUNDS[-1]):
+        least = want * (_ROWS_PER_SESSION if self.only is None else _ROWS_PER_FILTERED)
+        for most in (size for size in ROUNDS if size >= least or size == ROUNDS[-1]):
             hits, bound, matching = self._best(tiers, narrowed, most)
             addresses = [address for _, address in hits]
             sessions = column(self.searcher, "session", addresses)
