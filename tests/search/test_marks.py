@@ -46,3 +46,5 @@ def test_words_of_other_texts_stand_as_the_index_has_them() -> None:
     assert stands(["naive", "cafe"], "Naïve—café!")
     assert stands(["strasse", "a"], "Straße a")
     assert not stands(["naive", "cafe"], "naïve, the café")
+    for text in (f"curl {'A' * 300} failed", f"cürl {'A' * 300} failed", f"curl {'A' * 256} failed"):
+        assert stands(["curl", "failed"], text) is (len(text) > 268)  # words too long for the index are passed over

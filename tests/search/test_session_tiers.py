@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from tests.search.history import History, Line, assistant, user
 
 from outcrop.model import EventType
 from outcrop.search import columns, gather, plan, sessions
-from outcrop.search.found import SessionPage, SessionSearch
+from outcrop.search.found import Refused, SessionPage, SessionSearch
 from outcrop.search.query import Tier, any_of, every
 from outcrop.search.sessions import search_sessions
 from outcrop.store.embedded.read import EmbeddedStore
@@ -96,7 +98,7 @@ def test_no_message_scores_more_than_its_words_can(store: EmbeddedStore, scope: 
     view = store.text.view(store.connection())
     assert view is not None
     searcher = view.searcher
-    asked = columns.Columns(scope, searcher.doc_freq, searcher.num_docs, 150)
+    asked = columns.Columns(scope, searcher.doc_freq, view.documents, 150)
     for words in ("lamp tide", "gull beacon quay"):
         _, planned = plan.make(words)
         *_, tools, loosest = asked.either(planned)
@@ -107,3 +109,45 @@ def test_no_message_scores_more_than_its_words_can(store: EmbeddedStore, scope: 
             others = (asked._said(word, True) for word in planned.terms if word != left)
             hits = searcher.search(every(any_of(ways) for ways in others), 1, count=False).hits
             assert 0 < hits[0][0] <= loosest.most < 1e6
+
+
+@pytest.mark.parametrize("query", ["what is the lamp zzqxv.py", '"the lamp" with zzqxv', "the lamp with a zzqxv"])
+def test_question_words_find_nothing_by_themselves(tmp_path: Path, query: str) -> None:
+    """The terms of a literal query hold them, and so must its messages; on the last rungs they say nothing."""
+    history = History(tmp_path / "home")
+    history.add("lamp", [user("a lamp", 1)])
+    for number in range(40):
+        history.add(f"other{number}", [user(f"what is the weather with number {number}", 10 + number)])
+    history.drain()
+    history.close()
+    opened = EmbeddedStore(history.home)
+    try:
+        assert len(found(opened, query, "all", 20)) == 1
+    finally:
+        opened.close()
+
+
+def test_the_first_page_tells_that_more_may_match(store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of matches is told of a tier, too, that was left out."""
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 30)
+    monkeypatch.setattr(sessions, "NEXT_SESSIONS", (4, 30))
+    told = []
+    for query in ("lamp tide", "gull beacon quay", "harbour lamp"):
+        for limit in (1, 100):
+            page = search_sessions(store, SessionSearch(query, limit=limit))
+            assert isinstance(page, SessionPage)
+            told.append(page.candidates)
+    assert all(told)
+
+
+def test_a_merge_between_two_pages_is_told(store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes scores without a commit: a next page in the new order could show one session twice, and lose one."""
+    page = search_sessions(store, SessionSearch("lamp tide", limit=3))
+    assert isinstance(page, SessionPage)
+    following = SessionSearch("lamp tide", limit=3, cursor=page.cursor)
+    assert isinstance(search_sessions(store, following), SessionPage)
+    view = store.text.view
+    monkeypatch.setattr(
+        store.text, "view", lambda db: (found := view(db)) and replace(found, documents=found.documents - 1)
+    )
+    assert search_sessions(store, following) == Refused(page.generation)

@@ -263,6 +263,28 @@ def test_the_old_index_serves_until_a_rebuild_is_complete(history: History, monk
     assert [path.name for path in (history.home / "text").iterdir()] == ["text-2"]
 
 
+def test_a_failure_of_the_new_index_leaves_the_old_one_serving(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a full disk, of which the engine's thread says nothing but that it ended."""
+    history.add("a", [user(f"beacon {number}", number) for number in range(5)])
+    history.drain()
+    rebuild(history.db)
+
+    def fail(*_: object) -> None:
+        raise ValueError("An error occurred in a thread: 'An index writer was killed.. A worker thread encountered'")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(text_fields, "document", fail)
+        for _ in range(2):
+            with pytest.raises(BackendFailure):
+                history.drain()
+            assert len(texts(history.home, "beacon")) == 5
+    history.drain()
+    assert meta(history)["text_dir"] == "text-2"
+    assert len(texts(history.home, "beacon")) == 5
+
+
 def test_a_rebuild_that_was_lost_half_way_starts_again(history: History) -> None:
     history.add("a", [user("lamp", 1)])
     history.drain()

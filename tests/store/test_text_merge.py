@@ -95,7 +95,7 @@ def test_many_segments_become_one_and_answer_the_same(history: History) -> None:
     assert generation(history) > then  # a next page must not go on in another ranking
     view = TextReader(history.home).view(history.db)
     assert view is not None
-    assert view.searcher.num_docs == 41 * sessions + 1  # events, whole sessions, the marker
+    assert view.searcher.num_docs == 41 * sessions + 2  # events, whole sessions, the marker, an empty one
     history.change(history.add("more", [user("gull afterwards", 90_002)])[0], "harbour afterwards")
     history.drain()
     assert len(answers(history.home)["harbour"]) == len(before["harbour"]) + 1

@@ -82,12 +82,12 @@ class Columns:
         asked for by themselves, what is said before what tools say: so the engine leaves out what cannot come to the
         best, and often nothing else needs to be asked.
         """
-        words = dict.fromkeys(plan.terms)
-        said = {word: self._said(word, stems) for word in dict.fromkeys([*words, *plan.alternatives])}
+        words, loose = dict.fromkeys(plan.terms), plan.alternatives
+        said = {word: self._said(word, stems) for word in dict.fromkeys([*words, *loose])}
         tools = {word: [self._in(field, word) for field in self.of_tools] for word in said}
-        others = [way for word in said if word not in words for way in (*said[word], *tools[word])]
-        others += [way for unit in plan.units for way in self._names(unit)]
-        every_way = _some([*(way for word in words for way in (*said[word], *tools[word])), *others])
+        names = [way for unit in plan.units for way in self._names(unit)]
+        others = [way for word in loose if word not in words for way in (*said[word], *tools[word])] + names
+        every_way = _some([*(way for word in loose for way in (*said[word], *tools[word])), *names])
         tiers: list[Tier] = []
         if len(words) > 1:
             tiers.append(_all_of([said[word] for word in words], others))
@@ -96,12 +96,21 @@ class Columns:
             tiers.append(Tier(Query.boolean_query([typed, *every_way]), TYPED_FACTOR, False))
         most = most_of_tools = inf
         if len(words) > 1 and not others:
-            by_tools = [self._most(self.of_tools, word) for word in words]
-            at_all = [max(self._most_said(word, stems), told) for word, told in zip(words, by_tools, strict=True)]
-            most, most_of_tools = sum(at_all) - min(at_all), ALL_FACTOR * sum(by_tools)
+            by_tools = {word: self._most(self.of_tools, word) for word in words}
+            at_all = {word: max(self._most_said(word, stems), by_tools[word]) for word in loose}
+            most = sum(at_all.values()) - min(at_all.get(word, 0.0) for word in words)
+            most_of_tools = ALL_FACTOR * sum(by_tools.values())
         if len(words) > 1 and self.of_tools:
             tiers.append(_all_of([tools[word] for word in words], others)._replace(most=most_of_tools))
-        return [*tiers, Tier(Query.boolean_query(every_way), 1.0, False, most=most)]
+        holding = [sum(self._frequency(field, word) for field in self.words) for word in loose]
+        return [*tiers, Tier(Query.boolean_query(every_way), 1.0, False, most=most, matching=self._union(holding))]
+
+    def _union(self, holding: Iterable[int]) -> int:
+        """How many documents hold some of several words, if these stand independently of each other."""
+        lacking = 1.0
+        for number in holding:
+            lacking *= max(0.0, 1 - number / max(1, self._documents))
+        return round(self._documents * (1 - lacking))
 
     def _said(self, word: str, stems: bool) -> list[Query]:
         """A word of prompts and answers, and its other forms."""

@@ -96,7 +96,7 @@ class Search:
 
     def __init__(self, snapshot: Snapshot, view: View, query: EventQuery, cancelled: Callable[[], bool] | None) -> None:
         self._snapshot = snapshot
-        self._searcher = view.searcher
+        self._searcher, self._documents = view.searcher, view.documents
         self._query = query
         self._cancelled = cancelled
         self._warnings: list[str] = []
@@ -116,7 +116,7 @@ class Search:
         parsed = queries.parse_excluding(self._query.text)
         if scope is None or not parsed.units:
             return Plan(None, parsed, [], False, self._warnings)
-        builder = Builder(scope, self._searcher.doc_freq, self._searcher.num_docs)
+        builder = Builder(scope, self._searcher.doc_freq, self._documents)
         parsed = self._fitted(builder, parsed)
         parsed = replace(parsed, units=hashes.widened(self._searcher, builder.words, parsed.units))
         found, more, whole = self._hits(builder, parsed)

@@ -54,8 +54,8 @@ class Gathered(NamedTuple):
 
 
 class _Best(NamedTuple):
-    """The best documents by falling score. No other scores more than `bound`; 0: there is no other. So many match as
-    `matching` says, at the least."""
+    """The best documents by falling score. No other scores more than `bound`; 0: there is no other. About so many match
+    as `matching` says."""
 
     hits: list[tuple[float, DocAddress]]
     bound: float
@@ -110,8 +110,9 @@ class Gatherer(NamedTuple):
         scores: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         bound, matching = 0.0, 0
         for tier in tiers:
-            if tier.most <= bound:
-                continue  # what it has besides does not come to the best
+            if tier.most <= bound:  # what it has besides does not come to the best
+                matching = max(matching, tier.matching)
+                continue
             self.check()
             answer = self.searcher.search(narrowed(tier.query), most)
             hits = answer.hits  # each look makes the list anew

@@ -37,7 +37,7 @@ class Evidence:
         self._db = db
         self._snapshot = snapshot
         self._query = query
-        self._searcher = view.searcher
+        self._searcher, self._documents = view.searcher, view.documents
         self._generation = view.marker.generation
 
     def document(self, event: int) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Evidence:
         scope = Scope((kind,), session, turn, self._query.harness, self._query.source)
         return len(
             self._searcher.search(
-                Builder(scope, self._searcher.doc_freq, self._searcher.num_docs).hits(parsed), _MOST_EVENTS, count=False
+                Builder(scope, self._searcher.doc_freq, self._documents).hits(parsed), _MOST_EVENTS, count=False
             ).hits
         )
 

@@ -196,7 +196,8 @@ class Tier(NamedTuple):
     `only`: what they match beside being among the hits of the tier that holds every unit, with the scores that they
     have there; None: nothing is known of that. `most`: what a hit that is in no other tier counts at most.
 
-    `doubt`: hits that score no more count only where `held` matches them too.
+    `doubt`: hits that score no more count only where `held` matches them too. `matching`: about how many there are,
+    where that is told.
     """
 
     query: Query
@@ -206,6 +207,7 @@ class Tier(NamedTuple):
     most: float = inf
     doubt: float = 0.0
     held: Query | None = None
+    matching: int = 0
 
 
 class Builder:
@@ -351,9 +353,9 @@ def rarity(holding: int, documents: int) -> float:
 
 
 def most_of(holding: int, documents: int) -> float:
-    """The most that a match can score before its weight: BM25 with the engine's k1 of 1.2, where the word stands often.
-    Documents that were deleted still count for the engine."""
-    return 2.2 * rarity(holding, documents + documents // 8)
+    """The most that a match can score before its weight, where the word stands often: BM25 with the engine's k1 of 1.2.
+    Deleted documents count for the engine until they are merged away."""
+    return 2.2001 * rarity(holding, documents)
 
 
 def any_of(ways: Iterable[Query]) -> Query:

@@ -112,11 +112,13 @@ class _Search:
         self._cancelled = cancelled
         self._cards: dict[int, Card | None] = {}
         self._sessions = cards.count(db)
-        self._columns = Columns(query.scope, view.searcher.doc_freq, view.searcher.num_docs, self._sessions)
+        self._columns = Columns(query.scope, view.searcher.doc_freq, view.documents, self._sessions)
         self._asked, made = plan.make(query.text)
         self._plan = made._replace(units=hashes.widened(view.searcher, self._columns.words, made.units))
         self._capped = False
-        self._revision = int(db.execute("SELECT coalesce(max(v), 0) FROM meta WHERE k = 'pages_rev'").fetchone()[0])
+        shown = int(db.execute("SELECT coalesce(max(v), 0) FROM meta WHERE k = 'pages_rev'").fetchone()[0])
+        # A merge that drops deleted documents is no commit, and changes all scores.
+        self._revision = (shown << 40) + view.documents
 
     def answer(self) -> SessionPage | Refused:
         offset = self._offset()

@@ -235,12 +235,21 @@ class TextWriter:
             name = meta.get("text_dir")
             if not name or not self._sound(name, meta):  # the next drain sees to it
                 return
-            with self._engine(connection):
-                segments = text_merge.sizes(self._folder / name)
-            if deleted := text_merge.deleted_documents(segments, everything):
+            if not self._to_merge(connection, name, everything):
+                return
+            if name in self._open:
+                self._end(name)  # what is being merged already would be in no group
+            segments = self._to_merge(connection, name, everything)
+            if segments:
                 self._pages.watch(sum(segments) / MERGED_A_SECOND)
                 self._tail = {}
-                self._commit_empty(connection, name, deleted)
+                self._commit_empty(connection, name, text_merge.deleted_documents(segments, everything))
+
+    def _to_merge(self, connection: sqlite3.Connection, name: str, everything: bool) -> list[int]:
+        """The documents of each segment where a merge is worth its price."""
+        with self._engine(connection):
+            segments = text_merge.sizes(self._folder / name)
+        return segments if text_merge.deleted_documents(segments, everything) else []
 
     def close(self) -> None:
         """Let merges end and give up the engine's lock; what was not committed stays queued."""
@@ -371,10 +380,13 @@ class TextWriter:
             generation = int(connection.execute(_STEP).fetchone()[0])
         with self._engine(connection):
             writer = self._writer(name)
-            nothing = text_fields.deleted_document()
+            nothing = text_fields.empty_document(text_fields.DELETED)
             for _ in range(deleted):
                 writer.add_document(nothing)
             writer.delete_documents_by_term("marker", text_fields.DELETED)
+            if deleted:  # with no living one the next commit would drop the segment, and its merge
+                writer.delete_documents_by_term("marker", text_fields.KEPT)
+                writer.add_document(text_fields.empty_document(text_fields.KEPT))
             writer.delete_documents_by_term("marker", 1)
             writer.add_document(Marker(epoch, text_fields.SCHEMA, generation).document())
             writer.commit()
@@ -389,10 +401,21 @@ class TextWriter:
             if not is_engine_failure(error):
                 raise
             failure = engine_error(error)
-            if not isinstance(failure, ResourceExhausted) and stored_meta(connection).get("text_next"):
+            meta = stored_meta(connection)
+            if meta.get("text_next") and meta.get("text_dir") and not self._intact(meta["text_dir"]):
                 with _rows(connection):  # a damaged old index must not keep its successor from being built
                     _set(connection, text_dir=None)
             raise failure from error
+
+    def _intact(self, name: str) -> bool:
+        """Whether the files of an index are what the engine wrote, and tell what it holds: it can go on serving."""
+        try:
+            text_files.newest_sound(self._folder / name, 0)
+            return text_fields.read_marker(text_fields.open_index(self._folder / name).searcher()) is not None
+        except BaseException as error:
+            if not is_engine_failure(error):
+                raise
+            return False
 
     def _end(self, name: str) -> None:
         """End a writer without a commit, and its lock at once: a traceback may hold on to the object."""
@@ -432,6 +455,9 @@ class View:
     searcher: Searcher
     marker: Marker
     name: str
+    documents: int
+    """Of the index, with deleted ones that no merge has dropped yet: the engine's scores count them, so that a merge
+    changes scores."""
 
 
 class TextReader:
@@ -444,7 +470,7 @@ class TextReader:
         self._name: str | None = None
         self._database: tuple[int, int] | None = None
         self._stamp: tuple[int, int] | None = None
-        self._seen: tuple[Searcher, Marker | None] | None = None
+        self._seen: tuple[Searcher, Marker | None, int] | None = None
 
     def view(self, connection: sqlite3.Connection) -> View | None:
         """The newest committed state, or None where the store holds no event at all.
@@ -463,7 +489,7 @@ class TextReader:
                 break
             try:
                 with self._lock:
-                    searcher, marker = self._state(name, self._home / FOLDER / name)
+                    searcher, marker, documents = self._state(name, self._home / FOLDER / name)
             except BaseException as error:
                 if not is_engine_failure(error):
                     raise
@@ -471,7 +497,7 @@ class TextReader:
                     raise TextRefused from error
                 continue
             if marker is not None and fits(marker, meta):
-                return View(searcher, marker, name)
+                return View(searcher, marker, name, documents)
         raise TextIndexRebuilding
 
     def current(self, connection: sqlite3.Connection, view: View) -> bool:
@@ -479,8 +505,8 @@ class TextReader:
         meta = stored_meta(connection)
         return meta.get("text_dir") == view.name and fits(view.marker, meta)
 
-    def _state(self, name: str, path: Path) -> tuple[Searcher, Marker | None]:
-        """The newest searcher and its marker. The caller holds the lock."""
+    def _state(self, name: str, path: Path) -> tuple[Searcher, Marker | None, int]:
+        """The newest searcher, its marker, and how many documents it has. The caller holds the lock."""
         database = os.stat(self._home / "outcrop.db")
         identity = (database.st_dev, database.st_ino)
         if self._index is None or name != self._name or identity != self._database:
@@ -491,9 +517,11 @@ class TextReader:
         state = os.stat(path / "meta.json")
         stamp = (state.st_mtime_ns, state.st_ino)
         if stamp != self._stamp:
+            before = text_merge.documents(path)
             self._index.reload()
             searcher = self._index.searcher()
-            self._seen = (searcher, text_fields.read_marker(searcher))
+            # A commit or a merge may have come in between: what no score goes beyond must not be too low.
+            self._seen = (searcher, text_fields.read_marker(searcher), max(before, text_merge.documents(path)))
             self._stamp = stamp
         assert self._seen is not None
         return self._seen

@@ -21,8 +21,8 @@ from outcrop.store.embedded import analysis
 
 SCHEMA = 4
 """Steps with every change of fields or analysis: indexes of another number are rebuilt."""
-DELETED = 2
-"""In place of the marker's 1: a document that says nothing."""
+DELETED, KEPT = 2, 3
+"""In place of the marker's 1: documents that say nothing (`text_merge`)."""
 TOOL_HEAD = 3072
 """Characters of a tool event in `tool`; the rest is in `tool_more` (ruling 44)."""
 SHORT_OUTPUT = 2048
@@ -188,9 +188,9 @@ class Marker:
         return Document.from_dict({"marker": 1, "state": state}, schema())
 
 
-def deleted_document() -> Document:
-    """A document without any text, to be deleted in the commit that brings it (`text_merge`)."""
-    return Document.from_dict({"marker": DELETED}, schema())
+def empty_document(kind: int) -> Document:
+    """A document without any text, DELETED or KEPT."""
+    return Document.from_dict({"marker": kind}, schema())
 
 
 def read_marker(searcher: Searcher) -> Marker | None:

@@ -26,6 +26,14 @@ def sizes(folder: Path) -> list[int]:
     return [int(segment["max_doc"]) for segment in meta["segments"]]
 
 
+def documents(folder: Path) -> int:
+    """All documents of the index, deleted ones included; more than there can be where they cannot be told."""
+    try:
+        return sum(sizes(folder))
+    except (OSError, ValueError, LookupError):
+        return 1 << 40
+
+
 def deleted_documents(segments: Sequence[int], everything: bool) -> int:
     """How many deleted documents a segment needs for those of `segments` behind it to become one; 0: they may stay.
 
