@@ -152,7 +152,7 @@ def test_what_only_the_messages_before_hold_is_no_hit(
     monkeypatch.setattr(queries, "COMMON", -1)
     store = EmbeddedStore(history.home)
     try:
-        found = [hit.found.event.id for hit in run(store, "zephyr some")]
+        found = [hit.found.event.id for hit in run(store, "zephyr message")]
         assert made[0] in found
         assert not set(made[1:]).intersection(found)
     finally:
