@@ -494,18 +494,18 @@ def test_S108_cursors_of_one_generation_are_independent(vault: Vault) -> None:
 
 
 def test_a_cursor_behind_the_end_is_an_empty_page(vault: Vault) -> None:
-    from outcrop.search.cursor import PageCursor, query_key, write_page
+    from outcrop.search.cursor import read_page, write_page
     from outcrop.store.embedded.read import EmbeddedStore
 
     vault.add(U("kestrel"))
+    vault.add(U("kestrel too"))
     vault.index()
-    told = vault.results("kestrel")
     store = EmbeddedStore(vault.store)
-    meta = dict(store.connection().execute("SELECT k, v FROM meta"))
+    epoch = dict(store.connection().execute("SELECT k, v FROM meta"))["epoch"]
     store.close()
-    key = query_key("kestrel", "all", "relevance", None, (), ())
-    cursor = write_page(PageCursor(told["generation"], meta["pages_rev"], 99, key), meta["epoch"])
-    assert vault.results("kestrel", cursor=cursor)["hits"] == []
+    cursor = read_page(vault.results("kestrel", limit=1)["page"]["cursor"], epoch)
+    assert cursor is not None
+    assert vault.results("kestrel", limit=1, cursor=write_page(cursor._replace(offset=99), epoch))["hits"] == []
 
 
 # I. Evidence

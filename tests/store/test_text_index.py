@@ -25,7 +25,8 @@ from outcrop.store.embedded import analysis, text, text_fields
 from outcrop.store.embedded.coverage import TRICKLE
 from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.read import EmbeddedStore
-from outcrop.store.embedded.text import TextReader, TextWriter, rebuild
+from outcrop.store.embedded.text import TextWriter, rebuild
+from outcrop.store.embedded.text_reader import TextReader
 
 SEARCHABLE = tuple(kind for kind in EVENT_TYPES if kind is not EventType.UNKNOWN)
 HASH = "3f2a9c" * 10 + "0b1d"

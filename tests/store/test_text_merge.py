@@ -17,7 +17,8 @@ from outcrop.model import CONVERSATION
 from outcrop.search.events import EventQuery, search_events
 from outcrop.store.embedded import text_merge
 from outcrop.store.embedded.read import EmbeddedStore
-from outcrop.store.embedded.text import TextReader, rebuild
+from outcrop.store.embedded.text import rebuild
+from outcrop.store.embedded.text_reader import TextReader
 
 WORDS = ["beacon", "harbour", "lamp", "gull", "tide", "timeout"]
 

@@ -181,7 +181,7 @@ def _newest_folder(writer: Writer) -> int:
 
 def _older_folders(writer: Writer) -> bool:
     """Whether another folder than the present one is there: not every system removes a file that somebody reads."""
-    from outcrop.store.embedded.text import FOLDER
+    from outcrop.store.embedded.text_reader import FOLDER
 
     return any(path.name != writer.meta("text_dir") for path in (writer.home / FOLDER).iterdir())
 

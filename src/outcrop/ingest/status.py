@@ -176,7 +176,7 @@ def _census(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def searchable(connection: sqlite3.Connection, home: Path) -> bool:
     """Whether a text index of this very history opens and answers, or there is nothing to be found yet."""
-    from outcrop.store.embedded.text import TextReader, TextRefused, is_engine_failure
+    from outcrop.store.embedded.text_reader import TextReader, TextRefused, is_engine_failure
 
     try:
         view = TextReader(home).view(connection)

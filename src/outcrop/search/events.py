@@ -21,8 +21,8 @@ from outcrop.search.views import looked_at
 from outcrop.store import Found, Snapshot, Store
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.coverage import extent
-from outcrop.store.embedded.text import View
 from outcrop.store.embedded.text_fields import TOOL_TYPES
+from outcrop.store.embedded.text_reader import View
 
 _AT_ONCE = 64
 _MOST_COPIES = 4096

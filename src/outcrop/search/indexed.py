@@ -17,8 +17,8 @@ from outcrop.search import rank
 from outcrop.search.events import EventQuery, Search
 from outcrop.search.query import Builder, Scope, Unit
 from outcrop.store import Snapshot
-from outcrop.store.embedded.text import View
 from outcrop.store.embedded.text_fields import schema, signed
+from outcrop.store.embedded.text_reader import View
 
 DEEPEST = 1_000
 """Hits among which the place of an event is looked for."""

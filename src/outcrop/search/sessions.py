@@ -32,7 +32,7 @@ from outcrop.search.views import looked_at
 from outcrop.store import Snapshot, Store
 from outcrop.store.embedded import analysis, cards
 from outcrop.store.embedded.cards import Card, Where
-from outcrop.store.embedded.text import View
+from outcrop.store.embedded.text_reader import View
 
 MOST_SESSIONS = 600
 """Sessions that one rung looks at; those behind them are not found, and `candidates` says so."""

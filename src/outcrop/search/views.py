@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, cast
 
 from outcrop.errors import TextIndexRebuilding
 from outcrop.store import Snapshot, Store
-from outcrop.store.embedded.text import TextReader, View, engine_error, is_engine_failure
+from outcrop.store.embedded.text_reader import TextReader, View, engine_error, is_engine_failure
 
 Answer = TypeVar("Answer")
 _ATTEMPTS = 5

@@ -32,7 +32,7 @@ from outcrop.search.sessions import search_sessions
 from outcrop.store import Store
 from outcrop.store.embedded.cards import Presence
 from outcrop.store.embedded.state import state
-from outcrop.store.embedded.text import TextReader, TextRefused
+from outcrop.store.embedded.text_reader import TextReader, TextRefused
 
 UNTITLED = "Untitled session"
 

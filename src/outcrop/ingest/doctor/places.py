@@ -19,7 +19,7 @@ from outcrop.ingest.survey import SourceSurvey
 from outcrop.paths import RUN
 from outcrop.store.embedded.database import NAME
 from outcrop.store.embedded.salvage import DAMAGED, NEW
-from outcrop.store.embedded.text import FOLDER
+from outcrop.store.embedded.text_reader import FOLDER
 
 OTHERS = 0o077
 """Bits that let anybody but the owner in."""

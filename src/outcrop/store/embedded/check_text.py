@@ -20,8 +20,8 @@ from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import text_fields, text_files
 from outcrop.store.embedded.coverage import TRICKLE
 from outcrop.store.embedded.database import engine_errors
-from outcrop.store.embedded.text import FOLDER, fits, is_engine_failure, is_refusal, stored_meta
 from outcrop.store.embedded.text_fields import schema
+from outcrop.store.embedded.text_reader import FOLDER, fits, is_engine_failure, is_refusal, stored_meta
 from outcrop.store.embedded.text_rows import TextRows
 
 CHECK = "text index"

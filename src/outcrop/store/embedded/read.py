@@ -23,7 +23,7 @@ from outcrop.store.embedded.coverage import TRICKLE, coverage
 from outcrop.store.embedded.database import database_path, engine_errors, open_for_reading
 
 if TYPE_CHECKING:
-    from outcrop.store.embedded.text import TextReader
+    from outcrop.store.embedded.text_reader import TextReader
 
 MODES = ("chat", "tool_calling", "mcp_internal", "web_search")
 """Words for a session's mode; the highest bit of its events decides (ruling 29)."""
@@ -52,7 +52,7 @@ class EmbeddedStore:
     def text(self) -> TextReader:
         """The text index."""
         if self._text is None:
-            from outcrop.store.embedded.text import TextReader
+            from outcrop.store.embedded.text_reader import TextReader
 
             self._text = TextReader(self.home)
         return self._text

@@ -21,7 +21,7 @@ from outcrop.errors import BackendFailure
 from outcrop.model import ENDS, EVENT_TYPES
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.database import database_path, engine_errors, migrate
-from outcrop.store.embedded.text import FOLDER
+from outcrop.store.embedded.text_reader import FOLDER
 from outcrop.store.embedded.transplant import schema_is_readable, transplant
 
 NEW = ".salvage"

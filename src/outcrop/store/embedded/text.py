@@ -1,4 +1,4 @@
-"""The text index in `text/`: one writer empties `text_todo` into it, any number of readers in any process search it.
+"""The writer of the text index in `text/`: it alone empties `text_todo` into it; `text_reader` searches it.
 
 Rows are the truth. A commit steps `meta.generation`, writes documents and the marker, then forgets exactly the entries
 that it read: doing a part twice is harmless, and a kill at any instant loses nothing. An index that is missing,
@@ -7,28 +7,24 @@ damaged, of another store or of another schema is built anew from the rows.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tantivy import Document, Index, IndexWriter, Searcher
+from tantivy import Document, Index, IndexWriter
 
-from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import allocator, text_fields, text_files, text_merge
 from outcrop.store.embedded.database import CACHE_KIB, engine_errors
 from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
+from outcrop.store.embedded.text_reader import FOLDER, TextFailure, engine_error, fits, is_engine_failure, stored_meta
 from outcrop.store.embedded.text_rows import TextRows
 
-FOLDER = "text"
 HEAP_BYTES = 48_000_000
 """16 MB costs twice the CPU, more than 64 gains nothing. One thread for the same reason."""
 FIRST_COMMIT = 2_000
@@ -53,7 +49,6 @@ The engine merges eight segments whatever their size, and all small ones with th
 would write the newest ten thousand documents again at every eighth message."""
 MERGED_A_SECOND = 20_000
 """Documents, at the least."""
-_ATTEMPTS = 3
 _NO_MARKER = 0
 
 ORDERED = 150_000
@@ -77,20 +72,6 @@ _QUEUE_SESSIONS = "INSERT INTO text_todo (doc, class) SELECT id, 2 FROM session 
 _QUEUE_ALL = f"""INSERT INTO text_todo (doc, class) SELECT id, type NOT IN {CONVERSATION_CODES} FROM event
     WHERE type <> {TYPE_CODE[EventType.UNKNOWN]} ORDER BY id"""
 _STEP = """INSERT INTO meta VALUES ('generation', 1) ON CONFLICT DO UPDATE SET v = v + 1 RETURNING v"""
-
-
-class TextFailure(BackendFailure):
-    """The engine failed (ruling 18)."""
-
-    def __init__(self) -> None:
-        super().__init__("the text index could not be used; `outcrop rebuild` makes it anew")
-
-
-class TextRefused(BackendFailure):
-    """The engine takes a lock even to read, and may not write the file of it."""
-
-    def __init__(self) -> None:
-        super().__init__("the data folder is read-only, so the text index cannot be opened")
 
 
 def rebuild(connection: sqlite3.Connection) -> None:
@@ -448,107 +429,6 @@ class TextWriter:
         shutil.rmtree(self._folder / name, ignore_errors=True)
 
 
-@dataclass(slots=True, frozen=True)
-class View:
-    """One state of the text index. It stays as it is while commits and merges go on."""
-
-    searcher: Searcher
-    marker: Marker
-    name: str
-    documents: int
-    """Of the index, with deleted ones that no merge has dropped yet: the engine's scores count them, so that a merge
-    changes scores."""
-
-
-class TextReader:
-    """The text index for searching; safe to use from several threads."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._lock = threading.Lock()
-        self._index: Index | None = None
-        self._name: str | None = None
-        self._database: tuple[int, int] | None = None
-        self._stamp: tuple[int, int] | None = None
-        self._seen: tuple[Searcher, Marker | None, int] | None = None
-
-    def view(self, connection: sqlite3.Connection) -> View | None:
-        """The newest committed state, or None where the store holds no event at all.
-
-        Raises TextIndexRebuilding where there is no usable index (ruling 18), TextRefused where it may not be opened.
-        The caller begins its row transaction after this and asks `current` whether the two still belong together.
-        """
-        for _ in range(_ATTEMPTS):  # the folder may just have given way to its successor
-            with engine_errors():
-                meta = stored_meta(connection)
-                some = connection.execute("SELECT 1 FROM event LIMIT 1").fetchone()
-            if some is None:
-                return None
-            name = meta.get("text_dir")
-            if not name:
-                break
-            try:
-                with self._lock:
-                    searcher, marker, documents = self._state(name, self._home / FOLDER / name)
-            except BaseException as error:
-                if not is_engine_failure(error):
-                    raise
-                if is_refusal(error):
-                    raise TextRefused from error
-                continue
-            if marker is not None and fits(marker, meta):
-                return View(searcher, marker, name, documents)
-        raise TextIndexRebuilding
-
-    def current(self, connection: sqlite3.Connection, view: View) -> bool:
-        """Whether the rows, as `connection` sees them now, still name this index."""
-        meta = stored_meta(connection)
-        return meta.get("text_dir") == view.name and fits(view.marker, meta)
-
-    def _state(self, name: str, path: Path) -> tuple[Searcher, Marker | None, int]:
-        """The newest searcher, its marker, and how many documents it has. The caller holds the lock."""
-        database = os.stat(self._home / "outcrop.db")
-        identity = (database.st_dev, database.st_ino)
-        if self._index is None or name != self._name or identity != self._database:
-            self._index = None
-            index = text_fields.open_index(path)
-            index.config_reader(reload_policy="manual")  # the other policy starts a thread (trap 4)
-            self._index, self._name, self._database, self._stamp = index, name, identity, None
-        state = os.stat(path / "meta.json")
-        stamp = (state.st_mtime_ns, state.st_ino)
-        if stamp != self._stamp:
-            before = text_merge.documents(path)
-            self._index.reload()
-            searcher = self._index.searcher()
-            # A commit or a merge may have come in between: what no score goes beyond must not be too low.
-            self._seen = (searcher, text_fields.read_marker(searcher), max(before, text_merge.documents(path)))
-            self._stamp = stamp
-        assert self._seen is not None
-        return self._seen
-
-
-def fits(marker: Marker, meta: dict[str, Any]) -> bool:
-    return marker.schema == text_fields.SCHEMA and marker.epoch == str(meta.get("epoch", ""))
-
-
-def is_engine_failure(error: BaseException) -> bool:
-    """Whether the text engine raised this; on damaged files it panics, with a class that cannot be imported."""
-    return isinstance(error, (ValueError, OSError)) or type(error).__name__ == "PanicException"
-
-
-def is_refusal(error: BaseException) -> bool:
-    """Whether the engine may not write the lock that it takes to read: nothing is damaged then."""
-    told = str(error)
-    return "Lockfile" in told and ("PermissionDenied" in told or "ReadOnlyFilesystem" in told)
-
-
-def engine_error(error: BaseException) -> OutcropError:
-    """The typed error for a failure of the engine, without its message (ruling 18)."""
-    if "No space left" in str(error) or getattr(error, "errno", None) == 28:
-        return ResourceExhausted("the disk is full; nothing that was indexed is lost")
-    return TextFailure()
-
-
 def _events(
     connection: sqlite3.Connection, rows: TextRows, ids: list[int]
 ) -> Iterator[tuple[int, Document | None, int]]:
@@ -612,11 +492,6 @@ class _rows:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._db.execute("COMMIT" if kind is None else "ROLLBACK")
-
-
-def stored_meta(connection: sqlite3.Connection) -> dict[str, Any]:
-    """All marks of a store, by name."""
-    return dict(connection.execute("SELECT k, v FROM meta"))
 
 
 def _set(connection: sqlite3.Connection, **values: Any) -> None:

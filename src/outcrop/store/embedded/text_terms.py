@@ -15,8 +15,8 @@ from pathlib import Path
 from tantivy import Occur, Query, Searcher
 
 from outcrop.store.embedded import analysis
-from outcrop.store.embedded.text import FOLDER
 from outcrop.store.embedded.text_fields import CONTEXT, open_index, schema
+from outcrop.store.embedded.text_reader import FOLDER
 from outcrop.store.embedded.text_rows import TextRows
 
 FIELDS = ("user", "assistant", "reasoning", "other", "tool", "tool_more", "context", "stem", "ident", "part")
