@@ -17,7 +17,8 @@ from outcrop.model import CONVERSATION
 from outcrop.search.events import EventQuery, search_events
 from outcrop.store.embedded import text_merge
 from outcrop.store.embedded.read import EmbeddedStore
-from outcrop.store.embedded.text import rebuild
+from outcrop.store.embedded.text import TextWriter, rebuild
+from outcrop.store.embedded.text_merge import Segment
 from outcrop.store.embedded.text_reader import TextReader
 
 WORDS = ["beacon", "harbour", "lamp", "gull", "tide", "timeout"]
@@ -46,7 +47,7 @@ def fill(history: History, number: int = text_merge.AT_ONCE - 1) -> int:
 
 def segments(home: Path) -> list[int]:
     (folder,) = (home / "text").iterdir()
-    return text_merge.sizes(folder)
+    return [one.documents for one in text_merge.segments(folder) or []]
 
 
 def generation(history: History) -> int:
@@ -83,7 +84,7 @@ MANY = [30] * text_merge.MOST_SEGMENTS
     ],
 )
 def test_which_segments_are_worth_a_merge(sizes: list[int], everything: bool, deleted: int) -> None:
-    assert text_merge.deleted_documents(sizes, everything) == deleted
+    assert text_merge.deleted_documents([Segment(size, 0) for size in sizes], everything) == deleted
 
 
 def test_many_segments_become_one_and_answer_the_same(history: History) -> None:
@@ -174,3 +175,50 @@ def test_killed_at_any_instant_of_a_merge_nothing_is_lost(history: History) -> N
     assert {word: sorted(ids) for word, ids in answers(history.home).items()} == {
         word: sorted(ids) for word, ids in before.items()
     }
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from outcrop.store.embedded import text
+from outcrop.store.embedded.database import open_for_writing
+home = Path(sys.argv[1])
+writer = text.TextWriter(home)
+commit = writer._commit_empty
+def killed(*asked):
+    commit(*asked)
+    os._exit(0)
+writer._commit_empty = killed
+writer.merge(open_for_writing(home), everything=True)
+"""
+
+
+def test_a_merge_that_a_kill_prevented_is_begun_by_the_next_process(history: History) -> None:
+    for attempt in range(20):
+        fill(history)
+        subprocess.run([sys.executable, "-c", KILLED, str(history.home)], check=True)
+        if len(segments(history.home)) == 8:
+            break
+        history.change(1, f"gull {attempt}")  # it had ended already
+    else:
+        pytest.fail("every merge ended before the kill")
+    before = answers(history.home)
+    other = TextWriter(history.home)
+    other.merge(history.db)
+    other.close()
+    assert len(segments(history.home)) == 2  # all of it, and the marker of the commit that began the merge
+    assert answers(history.home) == before
+    then = generation(history)
+    other.merge(history.db)
+    TextWriter(history.home).merge(history.db)
+    assert generation(history) == then
+
+
+def test_only_what_no_merge_took_is_left_over() -> None:
+    some = [Segment(10, 0)] * 7
+    assert text_merge.left_over([*some, Segment(503, 501)])
+    assert not text_merge.left_over([*some[1:], Segment(503, 501)])  # too few for the policy
+    assert not text_merge.left_over([*some, Segment(500, 400)])
+    assert not text_merge.left_over([*some, Segment(3, 1)])
+    assert not text_merge.left_over([*some, Segment(5, 0)])
+    assert not text_merge.left_over([])

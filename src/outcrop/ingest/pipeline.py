@@ -182,6 +182,7 @@ class Pipeline:
         if source is None:
             summary.removed = retention.apply_retention(self.writer, self.config, discovery, _now())
         self.settle()
+        self.text.merge(self.writer.db)
         if summary.removed:
             self._finish_purge(summary)
         summary.seconds = time.monotonic() - started

@@ -114,6 +114,8 @@ class TextWriter:
         self._committed = False
         self._tail: dict[int, None] = {}
         """Documents of the newest segment, while it is small."""
+        self._looked = False
+        """Whether a merge that another process left undone was looked for."""
         self._littered = False
         """Whether files that a killed run left may stand in the way of those that are to be written."""
         self._since = self._newest = 0
@@ -214,23 +216,21 @@ class TextWriter:
         with engine_errors():
             meta = stored_meta(connection)
             name = meta.get("text_dir")
-            if not name or not self._sound(name, meta):  # the next drain sees to it
+            if not name or not (found := text_merge.segments(self._folder / name)):
                 return
-            if not self._to_merge(connection, name, everything):
+            again = not self._looked and text_merge.left_over(found)
+            self._looked = True
+            # What is not sound the next drain sees to.
+            if not (again or text_merge.deleted_documents(found, everything)) or not self._sound(name, meta):
                 return
             if name in self._open:
                 self._end(name)  # what is being merged already would be in no group
-            segments = self._to_merge(connection, name, everything)
-            if segments:
-                self._pages.watch(sum(segments) / MERGED_A_SECOND)
+            found = text_merge.segments(self._folder / name) or found
+            deleted = text_merge.deleted_documents(found, everything)
+            if again or deleted:
+                self._pages.watch(sum(one.documents for one in found) / MERGED_A_SECOND)
                 self._tail = {}
-                self._commit_empty(connection, name, text_merge.deleted_documents(segments, everything))
-
-    def _to_merge(self, connection: sqlite3.Connection, name: str, everything: bool) -> list[int]:
-        """The documents of each segment where a merge is worth its price."""
-        with self._engine(connection):
-            segments = text_merge.sizes(self._folder / name)
-        return segments if text_merge.deleted_documents(segments, everything) else []
+                self._commit_empty(connection, name, deleted)
 
     def close(self) -> None:
         """Let merges end and give up the engine's lock; what was not committed stays queued."""
