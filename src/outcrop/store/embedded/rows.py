@@ -39,8 +39,8 @@ BY_USER = 1024
 SETTLES = 2048
 """Its coming proves that the agent had gone idle."""
 
-BLOCK_EVENTS = 32
-BLOCK_BYTES = 24 * 1024
+BLOCK_EVENTS = 64
+BLOCK_BYTES = 256 * 1024
 LEVEL = 3
 DEPTH = 200
 """Levels of nesting that are kept as they are; the encoder ends at 254."""
