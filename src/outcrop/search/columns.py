@@ -94,16 +94,16 @@ class Columns:
         if len(plan.sequence) > 1:
             typed = (Occur.Must, silent(self.phrase(plan.sequence)))
             tiers.append(Tier(Query.boolean_query([typed, *every_way]), TYPED_FACTOR, False))
-        most = most_of_tools = inf
+        most, most_of_tools, matching = inf, inf, 0
         if len(words) > 1 and not others:
             by_tools = {word: self._most(self.of_tools, word) for word in words}
             at_all = {word: max(self._most_said(word, stems), by_tools[word]) for word in loose}
             most = sum(at_all.values()) - min(at_all.get(word, 0.0) for word in words)
             most_of_tools = ALL_FACTOR * sum(by_tools.values())
+            matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
         if len(words) > 1 and self.of_tools:
             tiers.append(_all_of([tools[word] for word in words], others)._replace(most=most_of_tools))
-        holding = [sum(self._frequency(field, word) for field in self.words) for word in loose]
-        return [*tiers, Tier(Query.boolean_query(every_way), 1.0, False, most=most, matching=self._union(holding))]
+        return [*tiers, Tier(Query.boolean_query(every_way), 1.0, False, most=most, matching=matching)]
 
     def _union(self, holding: Iterable[int]) -> int:
         """How many documents hold some of several words, if these stand independently of each other."""

@@ -87,11 +87,8 @@ class Evidence:
         if not parsed.units:
             return 0
         scope = Scope((kind,), session, turn, self._query.harness, self._query.source)
-        return len(
-            self._searcher.search(
-                Builder(scope, self._searcher.doc_freq, self._documents).hits(parsed), _MOST_EVENTS, count=False
-            ).hits
-        )
+        builder = Builder(scope, self._searcher.doc_freq, self._documents)
+        return len(self._searcher.search(builder.hits(parsed), _MOST_EVENTS, count=False).hits)
 
     def words(self, **scope: int) -> list[dict[str, Any]]:
         """For each word as it was searched: the fields that hold it in an `event`, `turn` or `session`, of any type."""

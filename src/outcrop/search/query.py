@@ -281,10 +281,13 @@ class Builder:
 
     def context(self, units: Sequence[Unit]) -> list[tuple[Occur, Query]]:
         """What the messages before add to a hit."""
-        if not self.talk:
-            return []
-        words = [unit.word for unit in units if unit.word and self._frequency("context", unit.word) <= CONTEXT_MOST]
-        return [(Occur.Should, term("context", word, CONTEXT_WEIGHT)) for word in words]
+        return [(Occur.Should, term("context", word, CONTEXT_WEIGHT)) for word in self._around(units)]
+
+    def _around(self, units: Sequence[Unit]) -> dict[str, int]:
+        """The words that tell something of the messages behind them, and how many messages that is."""
+        words = [unit.word for unit in units if unit.word] if self.talk else []
+        standing = {word: self._frequency("context", word) for word in words}
+        return {word: number for word, number in standing.items() if number <= CONTEXT_MOST}
 
     def matching(self, parsed: Parsed, whole: bool = False) -> Query:
         """Everything that makes an event a hit, scored, without the filters; `whole`: it holds every unit."""
@@ -327,12 +330,10 @@ class Builder:
         flat = not self.filters and not parsed.phrases and len(units) > 1
         if not flat or all(self._frequency("stem", unit.stem) <= COMMON for unit in units if unit.stem):
             return Tier(self.hits(parsed), 1.0, len(units) == 1)
-        context = self.context(units)
-        words = [unit.word for unit in units if unit.word]
-        doubt = sum(CONTEXT_WEIGHT * most_of(self._frequency("context", word), self._documents) for word in words)
+        doubt = sum(CONTEXT_WEIGHT * most_of(number, self._documents) for number in self._around(units).values())
         ways = [(Occur.Should, way) for unit in units for way in self.unit(unit)]
-        held = silent(self.matching(parsed)) if context else None
-        return Tier(Query.boolean_query([*ways, *context]), 1.0, False, doubt=doubt if context else 0.0, held=held)
+        held = silent(self.matching(parsed)) if doubt else None
+        return Tier(Query.boolean_query([*ways, *self.context(units)]), 1.0, False, doubt=doubt, held=held)
 
     def _preferred(self, parsed: Parsed, tokens: Sequence[str], slop: int, factor: float) -> Tier:
         """Hits that hold every unit and in which the tokens stand in this order. Where they spell every unit, the order

@@ -70,7 +70,7 @@ def rounds(searcher: Searcher, tiers: Sequence[Tier], want: int, check: Callable
             whole = whole or (not first and bool(hits) and tier is not tiers[-1])
         for some in rest.beginnings(2 * want):
             complete = not rest.open and len(some) == len(rest.scores)
-            yield Round([*before, *_held(searcher, others[-1:], _ordered(searcher, some, False))], complete, whole)
+            yield Round([*before, *_held(searcher, tiers[-1], _ordered(searcher, some, False))], complete, whole)
         if not rest.open:
             return
 
@@ -137,16 +137,14 @@ def _looked(
         yield tier, look(tier.query)
 
 
-def _held(searcher: Searcher, loosest: Sequence[Tier], ordered: list[Candidate]) -> list[Candidate]:
+def _held(searcher: Searcher, loosest: Tier, ordered: list[Candidate]) -> list[Candidate]:
     """Without those that the loosest tier has for another's words."""
-    for tier in loosest:
-        unsure = [candidate.id for candidate in ordered if candidate.score <= tier.doubt]
-        if tier.held is not None and unsure:
-            query = every([among("id", unsure), tier.held])
-            hits = searcher.search(query, len(unsure), count=False).hits
-            held = set(column(searcher, "id", [address for _, address in hits]))
-            ordered = [candidate for candidate in ordered if candidate.score > tier.doubt or candidate.id in held]
-    return ordered
+    unsure = [candidate.id for candidate in ordered if candidate.score <= loosest.doubt]
+    if loosest.held is None or not unsure:
+        return ordered
+    hits = searcher.search(every([among("id", unsure), loosest.held]), len(unsure), count=False).hits
+    held = set(column(searcher, "id", [address for _, address in hits]))
+    return [candidate for candidate in ordered if candidate.score > loosest.doubt or candidate.id in held]
 
 
 def all_hits(searcher: Searcher, query: Query, most: int) -> list[Candidate]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tantivy import Document, Index, IndexWriter
 
+from outcrop.errors import ResourceExhausted
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import allocator, text_fields, text_files, text_merge
 from outcrop.store.embedded.database import CACHE_KIB, engine_errors
@@ -383,7 +384,8 @@ class TextWriter:
                 raise
             failure = engine_error(error)
             meta = stored_meta(connection)
-            if meta.get("text_next") and meta.get("text_dir") and not self._intact(meta["text_dir"]):
+            serving = meta.get("text_dir") if meta.get("text_next") else None
+            if serving and not isinstance(failure, ResourceExhausted) and not self._intact(serving):
                 with _rows(connection):  # a damaged old index must not keep its successor from being built
                     _set(connection, text_dir=None)
             raise failure from error
