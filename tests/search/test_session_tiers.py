@@ -33,10 +33,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
         lines = []
         for at in range(chance.randint(1, 5)):
             words = chance.choices(WORDS, k=chance.randint(1, 4)) + chance.choices(["x1", "x2", "x3"], k=9)
+            words += chance.choices(["gullTide", "lampQuayBeacon", "tide-lamp", ""], [1, 1, 1, 9])
             chance.shuffle(words)
             kind = chance.choice([user, assistant])
             lines.append(kind(" ".join(words), 1000 * number + 10 * at))
-            output = " ".join(chance.choices([*WORDS, "trace", "line"], k=chance.randint(1, 30)))
+            output = " ".join(chance.choices([*WORDS, "trace", "line", "lampTide"], k=chance.randint(1, 30)))
             lines.append(Line(EventType.TOOL_RESPONSE, output, 1000 * number + 10 * at + 5, tool="Bash"))
         history.add(f"s{number}", lines)
     history.drain()
@@ -64,12 +65,37 @@ queries = some.lists(some.sampled_from(WORDS), min_size=2, max_size=4, unique=Tr
 
 
 @settings(deadline=None, max_examples=60)
-@given(queries, some.sampled_from(["all", "conversation"]), some.sampled_from([1, 3]))
-def test_what_is_left_out_would_not_have_been_shown(store: EmbeddedStore, query: str, scope: str, limit: int) -> None:
-    pruned = found(store, query, scope, limit)
+@given(queries, some.sampled_from(["all", "conversation"]), some.sampled_from([1, 3]), some.sampled_from([5000, 60, 0]))
+def test_what_is_left_out_would_not_have_been_shown(
+    store: EmbeddedStore, query: str, scope: str, limit: int, common: int
+) -> None:
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(columns, "COMMON", common)
+        pruned = found(store, query, scope, limit)
         patched.setattr(columns, "most_of", lambda *_: 1e9)
         assert found(store, query, scope, limit) == pruned
+
+
+def test_parts_of_names_that_are_common_words_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(tmp_path / "home")
+    history.add("named", [user("gullTide is a name", 1)])
+    history.add("piped", [user("look", 2), Line(EventType.TOOL_RESPONSE, "gullTide", 3, tool="Bash")])
+    for number in range(3):
+        history.add(f"said{number}", [user(f"a gull and other birds, number {number}, in a longer text", 10 + number)])
+    history.drain()
+    history.close()
+    opened = EmbeddedStore(history.home)
+    try:
+        natives = {}
+        for common in (5000, 2):
+            monkeypatch.setattr(columns, "COMMON", common)
+            page = search_sessions(opened, SessionSearch("gull", limit=20))
+            assert isinstance(page, SessionPage)
+            natives[common] = [hit.card.native for hit in page.hits]
+        assert set(natives[2]) == set(natives[5000]) == {"named", "piped", "said0", "said1", "said2"}
+        assert set(natives[2][3:]) == {"named", "piped"}
+    finally:
+        opened.close()
 
 
 def test_tiers_are_left_out_where_many_messages_hold_all_words(
@@ -92,6 +118,31 @@ def test_tiers_are_left_out_where_many_messages_hold_all_words(
     assert asked[0] == [True, True, True, True]
 
 
+def test_a_name_of_all_words_comes_before_some_of_the_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "COMMON", 20)
+    history = History(tmp_path / "home")
+    history.add("named", [user("look at gullTideQuay", 1)])
+    for number in range(40):
+        for at, word in enumerate(("gull", "tide", "quay")):
+            said = (
+                f"a {word} in lampPost{number}, fogHorn{number} and rock.py, and much else that is told here at length"
+            )
+            history.add(f"{word}{number}", [user(said, 100 * at + number)])
+    history.drain()
+    history.close()
+    opened = EmbeddedStore(history.home)
+    try:
+        view = opened.text.view(opened.connection())
+        assert view is not None
+        asked = columns.Columns("all", view.searcher.doc_freq, view.documents, 121)
+        _, planned = plan.make("gull tide quay")
+        rows = gather.Gatherer(view.searcher, None, set, lambda: None).rows(asked.either(planned), 20).rows
+        assert len(rows) >= 20
+        assert max(rows.values(), key=lambda row: row.score).session == 1
+    finally:
+        opened.close()
+
+
 @pytest.mark.parametrize("scope", ["all", "conversation"])
 def test_no_message_scores_more_than_its_words_can(store: EmbeddedStore, scope: str) -> None:
     """The bound is the engine's own formula at its end; a change of either must show."""
@@ -106,7 +157,7 @@ def test_no_message_scores_more_than_its_words_can(store: EmbeddedStore, scope: 
             hits = searcher.search(tools.query, 1, count=False).hits
             assert 0 < hits[0][0] * tools.factor <= tools.most < 1e6
         for left in planned.terms:
-            others = (asked._said(word, True) for word in planned.terms if word != left)
+            others = (asked._said(word, True).every for word in planned.terms if word != left)
             hits = searcher.search(every(any_of(ways) for ways in others), 1, count=False).hits
             assert 0 < hits[0][0] <= loosest.most < 1e6
 

@@ -108,7 +108,7 @@ class SessionWork:
         self.moved = False
         """An existing ordinal changed or an event went."""
         self._first: int | None = None
-        self._blocks = (OpenBlock(writer, id), OpenBlock(writer, id))
+        self._blocks = tuple(OpenBlock(writer, id, size) for size in rows.BLOCK_SIZE)
         self._places: dict[tuple[str, str], int] = {}
         db = writer.db
         self.before = self.after = NOTHING
@@ -258,9 +258,10 @@ class SessionWork:
 class OpenBlock:
     """A block of contents that is being filled. Conversations have blocks of their own: small ones, quickly read."""
 
-    def __init__(self, writer: Writer, session: int) -> None:
+    def __init__(self, writer: Writer, session: int, size: rows.BlockSize) -> None:
         self._writer = writer
         self._session = session
+        self._size = size
         self._number = 0
         self._contents: list[bytes] = []
         self._bytes = 0
@@ -268,7 +269,7 @@ class OpenBlock:
     def put(self, content: dict[str, Any]) -> tuple[int, int]:
         """Add a content; its block and its slot in it."""
         data = rows.encode_content(content)
-        if self._contents and (len(self._contents) >= rows.BLOCK_EVENTS or self._bytes + len(data) > rows.BLOCK_BYTES):
+        if self._size.full(len(self._contents), self._bytes + len(data)):
             self.close()
         if not self._contents:
             self._number = self._writer.take("block")

@@ -7,13 +7,14 @@ Tool text has no positions: whether its words stand side by side is told by its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
+from typing import NamedTuple
 
 from tantivy import Occur, Query
 
 from outcrop.search.plan import Plan
-from outcrop.search.query import Tier, Unit, among, any_of, every, most_of, rarity, silent, stem_of, term
+from outcrop.search.query import COMMON, Tier, Unit, among, any_of, every, most_of, rarity, silent, stem_of, term
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.text_fields import schema
 
@@ -31,6 +32,24 @@ ALL_FACTOR = 4.0
 TYPED_FACTOR = 4.5
 """Of one that holds them as they were typed."""
 _NAMES = ("ident", "part")
+_HARDLY = 1e-6
+"""What a hit counts that comes after all others."""
+
+
+class _Ways(NamedTuple):
+    """Ways to hold a word: what does holds it one way at least of `holding`; `adding` raise its score.
+
+    It scores `most` at most. `common`: parts of names, where the word is so common that they count for nothing.
+    """
+
+    holding: list[Query]
+    adding: list[Query]
+    most: float
+    common: Sequence[Query] = ()
+
+    @property
+    def every(self) -> list[Query]:
+        return [*self.holding, *self.adding]
 
 
 class Columns:
@@ -46,7 +65,6 @@ class Columns:
         self.names = () if self.talk else _NAMES
         self.wholes = (("talk", TALK_WEIGHT),) if self.talk else (("title", TITLE_WEIGHT), ("talk", TALK_WEIGHT))
         self.all = (*self.words, *self.names)
-        self.of_talk = ("user", "assistant", *self.names[:1])
         self.of_tools = () if self.talk else ("tool", *self.names[1:])
 
     # Messages
@@ -80,30 +98,38 @@ class Columns:
 
         A message that holds all words counts more, and one that holds the query as it was typed yet more. These are
         asked for by themselves, what is said before what tools say: so the engine leaves out what cannot come to the
-        best, and often nothing else needs to be asked.
+        best, and often nothing else needs to be asked. Parts of names that are common words count where a name has all
+        words, and otherwise come last.
         """
         words, loose = dict.fromkeys(plan.terms), plan.alternatives
         said = {word: self._said(word, stems) for word in dict.fromkeys([*words, *loose])}
-        tools = {word: [self._in(field, word) for field in self.of_tools] for word in said}
+        tools = {word: self._of_tools(word) for word in said} if self.of_tools else {}
         names = [way for unit in plan.units for way in self._names(unit)]
-        others = [way for word in loose if word not in words for way in (*said[word], *tools[word])] + names
-        every_way = _some([*(way for word in loose for way in (*said[word], *tools[word])), *names])
+        others = [way for word in loose if word not in words for ways in (said, tools) for way in _every(ways, word)]
+        others += names
+        every_way = _some([*(way for word in loose for ways in (said, tools) for way in _every(ways, word)), *names])
         tiers: list[Tier] = []
         if len(words) > 1:
             tiers.append(_all_of([said[word] for word in words], others))
+        if len(words) > 1 and any(ways[word].common for word in words for ways in (said, tools) if ways):
+            named = [every(self._in(field, word) for word in words) for field in self.names]
+            tiers.append(Tier(any_of(named), ALL_FACTOR, False))
         if len(plan.sequence) > 1:
             typed = (Occur.Must, silent(self.phrase(plan.sequence)))
             tiers.append(Tier(Query.boolean_query([typed, *every_way]), TYPED_FACTOR, False))
-        most, most_of_tools, matching = inf, inf, 0
+        most, most_of_tools = inf, inf
         if len(words) > 1 and not others:
-            by_tools = {word: self._most(self.of_tools, word) for word in words}
-            at_all = {word: max(self._most_said(word, stems), by_tools[word]) for word in loose}
+            by_tools = {word: tools[word].most if tools else 0.0 for word in words}
+            at_all = {word: max(said[word].most, by_tools[word]) for word in loose}
             most = sum(at_all.values()) - min(at_all.get(word, 0.0) for word in words)
             most_of_tools = ALL_FACTOR * sum(by_tools.values())
-            matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
-        if len(words) > 1 and self.of_tools:
+        if len(words) > 1 and tools:
             tiers.append(_all_of([tools[word] for word in words], others)._replace(most=most_of_tools))
-        return [*tiers, Tier(Query.boolean_query(every_way), 1.0, False, most=most, matching=matching)]
+        matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
+        tiers.append(Tier(Query.boolean_query(every_way), 1.0, False, most=most, matching=matching))
+        if common := [way for word in loose for ways in (said, tools) if word in ways for way in ways[word].common]:
+            tiers.append(Tier(Query.const_score_query(any_of(common), _HARDLY), 1.0, False, most=_HARDLY))
+        return tiers
 
     def _union(self, holding: Iterable[int]) -> int:
         """How many documents hold some of several words, if these stand independently of each other."""
@@ -112,21 +138,34 @@ class Columns:
             lacking *= max(0.0, 1 - number / max(1, self._documents))
         return round(self._documents * (1 - lacking))
 
-    def _said(self, word: str, stems: bool) -> list[Query]:
-        """A word of prompts and answers, and its other forms."""
-        ways = [self._in(field, word) for field in self.of_talk]
-        return [*ways, _boost(term("stem", stem_of(word)), STEM_WEIGHT)] if stems else ways
+    def _said(self, word: str, stems: bool) -> _Ways:
+        """A word of prompts and answers, and its other forms: who holds the word, holds its stem."""
+        exact = [self._in(field, word) for field in ("user", "assistant")]
+        roles = [self._frequency(role, word) for role in ("user", "assistant")]
+        most = max(WEIGHT[role] * self._most_of(n) for role, n in zip(("user", "assistant"), roles, strict=True))
+        if not stems:
+            return self._with_parts(_Ways(exact, [], most), "ident", word, sum(roles))
+        stem = stem_of(word)
+        often = self._frequency("stem", stem)
+        way = _boost(term("stem", stem), STEM_WEIGHT)
+        return self._with_parts(_Ways([way], exact, most + STEM_WEIGHT * self._most_of(often)), "ident", word, often)
 
-    def _most_said(self, word: str, stems: bool) -> float:
-        """What a word scores at most in a message, which is a prompt or an answer."""
-        most = max(self._most([role], word) for role in ("user", "assistant"))
-        most += self._most([field for field in self.of_talk if field in _NAMES], word)
-        return most + (STEM_WEIGHT * self._most(["stem"], stem_of(word)) if stems else 0.0)
+    def _of_tools(self, word: str) -> _Ways:
+        often = self._frequency("tool", word)
+        return self._with_parts(_Ways([self._in("tool", word)], [], self._most_of(often)), "part", word, often)
 
-    def _most(self, fields: Iterable[str], word: str) -> float:
-        return sum(
-            WEIGHT.get(field, NAMES_WEIGHT) * most_of(self._frequency(field, word), self._documents) for field in fields
-        )
+    def _with_parts(self, ways: _Ways, field: str, word: str, often: int) -> _Ways:
+        """With the word as a part of names. Of a common one that says nothing, and to look for it costs the most."""
+        number = 0 if self.talk else self._frequency(field, word)
+        if not number:
+            return ways
+        part = self._in(field, word)
+        if often > COMMON:
+            return ways._replace(common=[part])
+        return ways._replace(holding=[*ways.holding, part], most=ways.most + NAMES_WEIGHT * self._most_of(number))
+
+    def _most_of(self, holding: int) -> float:
+        return most_of(holding, self._documents)
 
     # Whole sessions
 
@@ -186,10 +225,16 @@ def outside(query: Query, field: str, ids: Iterable[int]) -> Query:
     return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, among(field, some))])
 
 
-def _all_of(words: Iterable[Sequence[Query]], others: Iterable[Query]) -> Tier:
-    """Messages that hold one way at least of each word; others add to their scores."""
-    held = [(Occur.Must, any_of(ways)) for ways in words]
-    return Tier(Query.boolean_query([*held, *_some(others)]), ALL_FACTOR, False)
+def _all_of(words: Iterable[_Ways], others: Iterable[Query]) -> Tier:
+    """Messages that hold each word; others add to their scores."""
+    some = list(words)
+    held = [(Occur.Must, any_of(ways.holding)) for ways in some]
+    adding = [way for ways in some for way in ways.adding]
+    return Tier(Query.boolean_query([*held, *_some([*adding, *others])]), ALL_FACTOR, False)
+
+
+def _every(ways: Mapping[str, _Ways], word: str) -> list[Query]:
+    return ways[word].every if word in ways else []
 
 
 def _some(ways: Iterable[Query]) -> list[tuple[Occur, Query]]:

@@ -106,7 +106,7 @@ class Gatherer(NamedTuple):
         return Gathered(found, False, {}, bound, estimate)
 
     def _best(self, tiers: Sequence[Tier], narrowed: Callable[[Query], Query], most: int) -> _Best:
-        """The best documents by their best score. The last tier holds the others."""
+        """The best documents by their best score."""
         scores: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         bound, matching = 0.0, 0
         for tier in tiers:
@@ -114,7 +114,8 @@ class Gatherer(NamedTuple):
                 matching = max(matching, tier.matching)
                 continue
             self.check()
-            answer = self.searcher.search(narrowed(tier.query), most)
+            counted = self.only is not None or not tier.matching
+            answer = self.searcher.search(narrowed(tier.query), most, count=counted)
             hits = answer.hits  # each look makes the list anew
             for score, address in hits:
                 key = (address.segment_ord, address.doc)
@@ -123,7 +124,8 @@ class Gatherer(NamedTuple):
                     scores[key] = (told, address)
             if len(hits) == most:
                 bound = max(bound, float(hits[-1][0]) * tier.factor)
-            matching = max(matching, _count(answer))
+            about = tier.matching if len(hits) == most else len(hits)
+            matching = max(matching, _count(answer) if counted else about)
         best = sorted((hit for hit in scores.values() if hit[0] >= bound), key=itemgetter(0), reverse=True)
         return _Best(best, bound, matching)
 

@@ -66,6 +66,7 @@ STOP_WORDS = frozenset(_QUESTION_WORDS.split())
 """Words of English questions that say nothing, and what an apostrophe leaves of them."""
 
 _POSITIONS = ("user", "assistant", "reasoning", "other")
+_TALK = ("user", "assistant")
 
 
 @dataclass(slots=True, frozen=True)
@@ -252,9 +253,12 @@ class Builder:
 
     def unit(self, unit: Unit) -> list[Query]:
         """Ways to match a unit; any is enough, and together they weigh more."""
+        ways = self._word(unit.word, unit.stem or unit.word) if unit.word is not None else []
+        return [*ways, *self._beside(unit)]
+
+    def _beside(self, unit: Unit) -> list[Query]:
+        """Ways to match a unit beside its word."""
         ways: list[Query] = []
-        if unit.word is not None:
-            ways += self._word(unit.word, unit.stem or unit.word)
         if unit.name is not None:
             ways += [term(field, unit.name, 1.0) for field in self.names]
         if len(unit.parts) > 1:
@@ -264,6 +268,25 @@ class Builder:
             ways += self._word(unit.parts[0], stem_of(unit.parts[0]))
         ways += [Query.boost_query(way, FORMS_WEIGHT) for form in unit.forms for way in self._word(form, form)]
         return ways
+
+    def _held(self, unit: Unit) -> tuple[list[Query], list[Query]]:
+        """The ways to match a unit of which an event needs one at least, and those that only add to its score.
+
+        A message that holds a word holds its stem. As part of a name a common word says nothing: to look for it among
+        the names costs the most of all.
+        """
+        if unit.word is None or not self.talk:
+            return self.unit(unit), []
+        stem = unit.stem or unit.word
+        rare = self._frequency("stem", stem) <= COMMON
+        adding = [term(field, unit.word, WEIGHT[field]) for field in self.words if field in _TALK]
+        if not rare:
+            adding += [term(field, unit.word, NAME_WEIGHT) for field in self.names]
+        holding = [term(field, unit.word, WEIGHT[field]) for field in self.words if field not in _TALK]
+        holding.append(term("stem", stem, STEM_WEIGHT))
+        if rare:
+            holding += [term(field, unit.word, NAME_WEIGHT) for field in self.names]
+        return [*holding, *self._beside(unit)], adding
 
     def _word(self, word: str, stem: str) -> list[Query]:
         ways = [term(field, word, WEIGHT[field]) for field in self.words]
@@ -292,7 +315,9 @@ class Builder:
     def matching(self, parsed: Parsed, whole: bool = False) -> Query:
         """Everything that makes an event a hit, scored, without the filters; `whole`: it holds every unit."""
         if whole:  # the same sum of scores, over what holds all: the engine need not look at the rest
-            main = every(any_of(self.unit(unit)) for unit in parsed.units)
+            ways = [self._held(unit) for unit in parsed.units]
+            adding = [(Occur.Should, way) for _, some in ways for way in some]
+            main = Query.boolean_query([*((Occur.Must, any_of(some)) for some, _ in ways), *adding])
         else:
             main = any_of([way for unit in parsed.units for way in self.unit(unit)])
         demands = [(Occur.Must, silent(self.phrase(tokens))) for tokens in parsed.phrases]

@@ -1,4 +1,4 @@
-"""Packs the small blocks that live events leave behind: sixty-four contents together take a third of the room.
+"""Packs the small blocks that live events leave behind: many contents together take a third of the room.
 
 Every event that was read while its session went on stands in a block of its own or of a few. When the session has
 fallen quiet they are written together, under new block numbers, so that readers in an older state still find theirs.
@@ -9,11 +9,16 @@ from __future__ import annotations
 from outcrop.store.embedded import rows
 from outcrop.store.embedded.write import Writer, text_class
 
-SMALL = rows.BLOCK_EVENTS // 2
-"""Blocks of fewer events are packed."""
 WORTH = 4
 """So many small blocks of a session are worth the work."""
 _MARK = "packed_upto"
+_MAY_BE_SMALL = max(size.events for size in rows.BLOCK_SIZE) // 2
+
+
+def _is_small(kind: int, events: int, size: int) -> bool:
+    """Whether a block holds less than half of what it may."""
+    most = rows.BLOCK_SIZE[kind]
+    return 2 * events < most.events and 2 * size < most.bytes
 
 
 def due(writer: Writer) -> list[int]:
@@ -27,7 +32,7 @@ def due(writer: Writer) -> list[int]:
         return []
     found = writer.db.execute(
         "SELECT session FROM block WHERE id > ? AND events < ? GROUP BY session HAVING count(*) >= ?",
-        (upto, SMALL, WORTH),
+        (upto, _MAY_BE_SMALL, WORTH),
     )
     return [row[0] for row in found]
 
@@ -43,27 +48,33 @@ def done(writer: Writer) -> None:
 def pack(writer: Writer, session: int) -> int:
     """Write a session's small blocks together, in one transaction; how many blocks fewer there are."""
     with writer.transaction():
-        small = dict(
-            writer.db.execute("SELECT id, z FROM block WHERE session = ? AND events < ?", (session, SMALL)).fetchall()
-        )
-        if len(small) < WORTH:
-            return 0
         events = writer.db.execute(
             "SELECT id, type, block, slot FROM event WHERE turn IN (SELECT id FROM turn WHERE session = ?) ORDER BY id",
             (session,),
         ).fetchall()
+        kinds = {block: text_class(type) for _, type, block, _ in events}
+        some = writer.db.execute(
+            "SELECT id, events, size, z FROM block WHERE session = ? AND events < ?", (session, _MAY_BE_SMALL)
+        )
+        small = {
+            number: z
+            for number, count, size, z in some
+            if number not in kinds or _is_small(kinds[number], count, size)  # some hold nothing any more
+        }
+        if len(small) < WORTH:
+            return 0
         before = {row[0] for row in writer.db.execute("SELECT event FROM touch_todo")}
         decoded = {number: rows.decode_block(z) for number, z in small.items()}
         made = 0
         moved: list[tuple[int, int, int]] = []
-        for kind in (0, 1):
+        for kind, most in enumerate(rows.BLOCK_SIZE):
             contents: list[bytes] = []
             number = size = 0
             for id, type, block, slot in events:
                 if block not in decoded or text_class(type) != kind:
                     continue
                 data = rows.encode_content(decoded[block][slot])
-                if contents and (len(contents) >= rows.BLOCK_EVENTS or size + len(data) > rows.BLOCK_BYTES):
+                if most.full(len(contents), size + len(data)):
                     writer.add_block(number, session, contents)
                     contents, size = [], 0
                 if not contents:
