@@ -7,7 +7,7 @@ Tool text has no positions: whether its words stand side by side is told by its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ ALL_FACTOR = 4.0
 """Of a message that holds all words."""
 TYPED_FACTOR = 4.5
 """Of one that holds them as they were typed."""
+_ROLES = ("user", "assistant")
 _NAMES = ("ident", "part")
 _HARDLY = 1e-6
 """What a hit counts that comes after all others."""
@@ -39,17 +40,42 @@ _HARDLY = 1e-6
 class _Ways(NamedTuple):
     """Ways to hold a word: what does holds it one way at least of `holding`; `adding` raise its score.
 
-    It scores `most` at most. `common`: parts of names, where the word is so common that they count for nothing.
+    It scores `most` at most. `often`: the word is common. Then `parts` of names say nothing.
     """
 
     holding: list[Query]
     adding: list[Query]
     most: float
-    common: Sequence[Query] = ()
+    often: bool
+    parts: Sequence[Query] = ()
 
     @property
     def every(self) -> list[Query]:
         return [*self.holding, *self.adding]
+
+
+class _Word(NamedTuple):
+    """A word among what is said and, where these are searched, among what tools say."""
+
+    said: _Ways
+    tools: _Ways | None
+
+    @property
+    def most_of_tools(self) -> float:
+        """What tool text with the word scores at most in `any`."""
+        return 0.0 if self.tools is None or self.said.often else self.tools.most
+
+    @property
+    def any(self) -> list[Query]:
+        """What counts where a message lacks other words. Of a common word enough is said."""
+        return self.said.every if self.tools is None or self.said.often else [*self.said.every, *self.tools.every]
+
+    @property
+    def hardly(self) -> list[Query]:
+        """What counts only where all else is lacking: to look for it costs the most."""
+        if self.tools is None:
+            return []
+        return [*self.said.parts, *(self.tools.every if self.said.often else ()), *self.tools.parts]
 
 
 class Columns:
@@ -61,7 +87,7 @@ class Columns:
     def __init__(self, scope: str, frequency: Callable[[str, str], int], documents: int, sessions: int) -> None:
         self._frequency, self._documents, self._sessions = frequency, documents, sessions
         self.talk = scope == CONVERSATION
-        self.words = ("user", "assistant") if self.talk else ("user", "assistant", "tool")
+        self.words = _ROLES if self.talk else (*_ROLES, "tool")
         self.names = () if self.talk else _NAMES
         self.wholes = (("talk", TALK_WEIGHT),) if self.talk else (("title", TITLE_WEIGHT), ("talk", TALK_WEIGHT))
         self.all = (*self.words, *self.names)
@@ -73,9 +99,7 @@ class Columns:
         """The tokens side by side, in this order; a single one anywhere. Tool text: `beside`."""
         if len(tokens) == 1:
             return any_of(self._anywhere(tokens[0]))
-        ways = [
-            _boost(Query.phrase_query(schema(), field, list(tokens)), WEIGHT[field]) for field in ("user", "assistant")
-        ]
+        ways = [_boost(Query.phrase_query(schema(), field, list(tokens)), WEIGHT[field]) for field in _ROLES]
         return any_of(ways)
 
     def beside(self, tokens: Sequence[str]) -> Query | None:
@@ -98,37 +122,39 @@ class Columns:
 
         A message that holds all words counts more, and one that holds the query as it was typed yet more. These are
         asked for by themselves, what is said before what tools say: so the engine leaves out what cannot come to the
-        best, and often nothing else needs to be asked. Parts of names that are common words count where a name has all
-        words, and otherwise come last.
+        best, and often nothing else needs to be asked. What tools say of a common word, and names that it is part of,
+        count where all words are together, and otherwise come last.
         """
         words, loose = dict.fromkeys(plan.terms), plan.alternatives
-        said = {word: self._said(word, stems) for word in dict.fromkeys([*words, *loose])}
-        tools = {word: self._of_tools(word) for word in said} if self.of_tools else {}
+        every_word = {word: self._word(word, stems) for word in dict.fromkeys([*words, *loose])}
+        asked, alternatives = [every_word[word] for word in words], [every_word[word] for word in loose]
         names = [way for unit in plan.units for way in self._names(unit)]
-        others = [way for word in loose if word not in words for ways in (said, tools) for way in _every(ways, word)]
-        others += names
-        every_way = _some([*(way for word in loose for ways in (said, tools) for way in _every(ways, word)), *names])
+        others = [*(way for word in loose if word not in words for way in every_word[word].any), *names]
         tiers: list[Tier] = []
         if len(words) > 1:
-            tiers.append(_all_of([said[word] for word in words], others))
-        if len(words) > 1 and any(ways[word].common for word in words for ways in (said, tools) if ways):
-            named = [every(self._in(field, word) for word in words) for field in self.names]
-            tiers.append(Tier(any_of(named), ALL_FACTOR, False))
+            tiers.append(_all_of([word.said for word in asked], others))
+        if len(words) > 1 and any(ways.parts for word in asked for ways in word if ways is not None):
+            tiers.append(
+                Tier(any_of(every(self._in(name, word) for word in words) for name in self.names), ALL_FACTOR, False)
+            )
         if len(plan.sequence) > 1:
             typed = (Occur.Must, silent(self.phrase(plan.sequence)))
-            tiers.append(Tier(Query.boolean_query([typed, *every_way]), TYPED_FACTOR, False))
+            said = [way for word in alternatives for way in word.said.every]
+            tiers.append(Tier(Query.boolean_query([typed, *_some([*said, *names])]), TYPED_FACTOR, False))
+        of_tools = [word.tools for word in asked if word.tools is not None]
         most, most_of_tools = inf, inf
         if len(words) > 1 and not others:
-            by_tools = {word: tools[word].most if tools else 0.0 for word in words}
-            at_all = {word: max(said[word].most, by_tools[word]) for word in loose}
-            most = sum(at_all.values()) - min(at_all.get(word, 0.0) for word in words)
-            most_of_tools = ALL_FACTOR * sum(by_tools.values())
-        if len(words) > 1 and tools:
-            tiers.append(_all_of([tools[word] for word in words], others)._replace(most=most_of_tools))
+            most = max(
+                _lacking_one(word.said.most for word in asked), _lacking_one(word.most_of_tools for word in asked)
+            )
+            most_of_tools = ALL_FACTOR * sum(ways.most for ways in of_tools)
+        if len(words) > 1 and of_tools:
+            tiers.append(_all_of(of_tools, others)._replace(most=most_of_tools))
         matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
-        tiers.append(Tier(Query.boolean_query(every_way), 1.0, False, most=most, matching=matching))
-        if common := [way for word in loose for ways in (said, tools) if word in ways for way in ways[word].common]:
-            tiers.append(Tier(Query.const_score_query(any_of(common), _HARDLY), 1.0, False, most=_HARDLY))
+        ways = [*(way for word in alternatives for way in word.any), *names]
+        tiers.append(Tier(Query.boolean_query(_some(ways)), 1.0, False, most=most, matching=matching))
+        if hardly := [way for word in alternatives for way in word.hardly]:
+            tiers.append(Tier(Query.const_score_query(any_of(hardly), _HARDLY), 1.0, False, most=_HARDLY))
         return tiers
 
     def _union(self, holding: Iterable[int]) -> int:
@@ -138,30 +164,33 @@ class Columns:
             lacking *= max(0.0, 1 - number / max(1, self._documents))
         return round(self._documents * (1 - lacking))
 
+    def _word(self, word: str, stems: bool) -> _Word:
+        return _Word(self._said(word, stems), self._of_tools(word) if self.of_tools else None)
+
     def _said(self, word: str, stems: bool) -> _Ways:
-        """A word of prompts and answers, and its other forms: who holds the word, holds its stem."""
-        exact = [self._in(field, word) for field in ("user", "assistant")]
-        roles = [self._frequency(role, word) for role in ("user", "assistant")]
-        most = max(WEIGHT[role] * self._most_of(n) for role, n in zip(("user", "assistant"), roles, strict=True))
+        """A word of prompts and answers, and its other forms: what holds the word, holds its stem."""
+        exact = [self._in(role, word) for role in _ROLES]
+        numbers = [self._frequency(role, word) for role in _ROLES]
+        most = max(WEIGHT[role] * self._most_of(number) for role, number in zip(_ROLES, numbers, strict=True))
         if not stems:
-            return self._with_parts(_Ways(exact, [], most), "ident", word, sum(roles))
+            return self._named(_Ways(exact, [], most, sum(numbers) > COMMON), "ident", word)
         stem = stem_of(word)
-        often = self._frequency("stem", stem)
-        way = _boost(term("stem", stem), STEM_WEIGHT)
-        return self._with_parts(_Ways([way], exact, most + STEM_WEIGHT * self._most_of(often)), "ident", word, often)
+        number = self._frequency("stem", stem)
+        ways = _Ways([_boost(term("stem", stem), STEM_WEIGHT)], exact, most, number > COMMON)
+        return self._named(ways._replace(most=most + STEM_WEIGHT * self._most_of(number)), "ident", word)
 
     def _of_tools(self, word: str) -> _Ways:
-        often = self._frequency("tool", word)
-        return self._with_parts(_Ways([self._in("tool", word)], [], self._most_of(often)), "part", word, often)
+        number = self._frequency("tool", word)
+        return self._named(_Ways([self._in("tool", word)], [], self._most_of(number), number > COMMON), "part", word)
 
-    def _with_parts(self, ways: _Ways, field: str, word: str, often: int) -> _Ways:
-        """With the word as a part of names. Of a common one that says nothing, and to look for it costs the most."""
+    def _named(self, ways: _Ways, field: str, word: str) -> _Ways:
+        """The ways, with the word as a part of names."""
         number = 0 if self.talk else self._frequency(field, word)
         if not number:
             return ways
         part = self._in(field, word)
-        if often > COMMON:
-            return ways._replace(common=[part])
+        if ways.often:
+            return ways._replace(parts=[part])
         return ways._replace(holding=[*ways.holding, part], most=ways.most + NAMES_WEIGHT * self._most_of(number))
 
     def _most_of(self, holding: int) -> float:
@@ -233,8 +262,10 @@ def _all_of(words: Iterable[_Ways], others: Iterable[Query]) -> Tier:
     return Tier(Query.boolean_query([*held, *_some([*adding, *others])]), ALL_FACTOR, False)
 
 
-def _every(ways: Mapping[str, _Ways], word: str) -> list[Query]:
-    return ways[word].every if word in ways else []
+def _lacking_one(most: Iterable[float]) -> float:
+    """What a message scores at most that holds all words but one, by the most that each scores."""
+    some = list(most)
+    return sum(some) - min(some)
 
 
 def _some(ways: Iterable[Query]) -> list[tuple[Occur, Query]]:
