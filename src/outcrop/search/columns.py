@@ -40,12 +40,14 @@ _HARDLY = 1e-6
 class _Ways(NamedTuple):
     """Ways to hold a word: what does holds it one way at least of `holding`; `adding` raise its score.
 
-    It scores `most` at most. `often`: the word is common. Then `parts` of names say nothing.
+    It scores `most` at most, and `most_exactly` by `adding` alone. `often`: the word is common. Then `parts` of names
+    say nothing.
     """
 
     holding: list[Query]
     adding: list[Query]
     most: float
+    most_exactly: float
     often: bool
     parts: Sequence[Query] = ()
 
@@ -55,10 +57,26 @@ class _Ways(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word among what is said and, where these are searched, among what tools say."""
+    """A word among what is said and, where these are searched, among what tools say.
+
+    Where a message lacks other words, a common one counts as it was typed, and said: enough messages have it so. To
+    look for it elsewhere costs the most.
+    """
 
     said: _Ways
     tools: _Ways | None
+
+    @property
+    def any(self) -> list[Query]:
+        """What counts where a message lacks other words."""
+        if self.said.often:
+            return self.said.adding
+        return self.said.every if self.tools is None else [*self.said.every, *self.tools.every]
+
+    @property
+    def most_said(self) -> float:
+        """What a prompt or an answer with the word scores at most in `any`."""
+        return self.said.most_exactly if self.said.often else self.said.most
 
     @property
     def most_of_tools(self) -> float:
@@ -66,16 +84,10 @@ class _Word(NamedTuple):
         return 0.0 if self.tools is None or self.said.often else self.tools.most
 
     @property
-    def any(self) -> list[Query]:
-        """What counts where a message lacks other words. Of a common word enough is said."""
-        return self.said.every if self.tools is None or self.said.often else [*self.said.every, *self.tools.every]
-
-    @property
     def hardly(self) -> list[Query]:
-        """What counts only where all else is lacking: to look for it costs the most."""
-        if self.tools is None:
-            return []
-        return [*self.said.parts, *(self.tools.every if self.said.often else ()), *self.tools.parts]
+        """What counts only where all else is lacking."""
+        tools = () if self.tools is None else (*(self.tools.every if self.said.often else ()), *self.tools.parts)
+        return [*(self.said.holding if self.said.often else ()), *self.said.parts, *tools]
 
 
 class Columns:
@@ -145,7 +157,7 @@ class Columns:
         most, most_of_tools = inf, inf
         if len(words) > 1 and not others:
             most = max(
-                _lacking_one(word.said.most for word in asked), _lacking_one(word.most_of_tools for word in asked)
+                _lacking_one(word.most_said for word in asked), _lacking_one(word.most_of_tools for word in asked)
             )
             most_of_tools = ALL_FACTOR * sum(ways.most for ways in of_tools)
         if len(words) > 1 and of_tools:
@@ -173,15 +185,17 @@ class Columns:
         numbers = [self._frequency(role, word) for role in _ROLES]
         most = max(WEIGHT[role] * self._most_of(number) for role, number in zip(_ROLES, numbers, strict=True))
         if not stems:
-            return self._named(_Ways(exact, [], most, sum(numbers) > COMMON), "ident", word)
+            return self._named(_Ways(exact, [], most, 0.0, False), "ident", word)
         stem = stem_of(word)
         number = self._frequency("stem", stem)
-        ways = _Ways([_boost(term("stem", stem), STEM_WEIGHT)], exact, most, number > COMMON)
-        return self._named(ways._replace(most=most + STEM_WEIGHT * self._most_of(number)), "ident", word)
+        way = _boost(term("stem", stem), STEM_WEIGHT)
+        ways = _Ways([way], exact, most + STEM_WEIGHT * self._most_of(number), most, number > COMMON)
+        return self._named(ways, "ident", word)
 
     def _of_tools(self, word: str) -> _Ways:
         number = self._frequency("tool", word)
-        return self._named(_Ways([self._in("tool", word)], [], self._most_of(number), number > COMMON), "part", word)
+        ways = _Ways([self._in("tool", word)], [], self._most_of(number), 0.0, number > COMMON)
+        return self._named(ways, "part", word)
 
     def _named(self, ways: _Ways, field: str, word: str) -> _Ways:
         """The ways, with the word as a part of names."""

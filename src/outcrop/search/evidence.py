@@ -28,8 +28,9 @@ class Evidence:
     def shown(self, rows: Sequence[Row], rung: Rung) -> dict[int, Shown]:
         """By session, the message that tells why it was found."""
         looked = self._looked(rung)
-        events = self._snapshot.events_at([row.id for row in rows])
-        chosen = [events[row.id] for row in rows if row.id in events and events[row.id].rev == row.rev]
+        indexed = self._gatherer.events(rows)
+        events = self._snapshot.events_at([id for id, _ in indexed])
+        chosen = [events[id] for id, rev in indexed if id in events and events[id].rev == rev]
         settled = {event.session_id for event in chosen}
         for row in rows:  # the row is not any more what the index says
             if row.session not in settled and (event := self._other(rung, looked, row.session)) is not None:
@@ -45,13 +46,14 @@ class Evidence:
     def _other(self, rung: Rung, looked: Looked, session: int) -> EventRow | None:
         """The best message of a session that still matches."""
         rows = self._gatherer.best_of([*rung.rows, *self._columns.either(rung.plan)], session, _ROWS_TRIED)
-        events = self._snapshot.events_at([row.id for row in rows])
-        for row in rows:
-            if row.id not in events:
+        indexed = self._gatherer.events(rows)
+        events = self._snapshot.events_at([id for id, _ in indexed])
+        for id, rev in indexed:
+            if id not in events:
                 continue
-            event = events[row.id]
+            event = events[id]
             text = searched_text(event, self._snapshot.contents([event])[0])
-            if event.rev == row.rev or looked.spans(_searched(text, event)):
+            if event.rev == rev or looked.spans(_searched(text, event)):
                 return event
         return None
 
@@ -72,8 +74,9 @@ class Evidence:
 
     def stands(self, phrase: Sequence[str], rows: Sequence[Row]) -> list[Row]:
         """Those of the messages in which the tokens stand side by side, in this order."""
-        events = self._snapshot.events_at([row.id for row in rows])
-        found = [(row, events[row.id]) for row in rows if row.id in events]
+        indexed = self._gatherer.events(rows)
+        events = self._snapshot.events_at([id for id, _ in indexed])
+        found = [(row, events[id]) for row, (id, _) in zip(rows, indexed, strict=True) if id in events]
         contents = self._snapshot.contents([event for _, event in found])
         return [
             row

@@ -6,7 +6,7 @@ or the first eight; or the first two, where their records say that one was copie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from outcrop.store.embedded.cards import Card
 from outcrop.store.embedded.text_rows import DIGEST
@@ -17,21 +17,26 @@ LEAST = 2
 
 def folded(newest_first: Iterable[Card]) -> set[int]:
     """Ids of the sessions that an earlier one of the list stands for."""
-    within: set[bytes] = set()
-    ends: set[bytes] = set()
-    copied: set[tuple[bytes, bytes]] = set()
-    gone: set[int] = set()
+    alike: dict[bytes, list[Card]] = {}
     for card in newest_first:
         opening = card.opening or b""
-        pieces = [opening[at : at + DIGEST] for at in range(0, len(opening), DIGEST)][LEAST - 1 :]
-        if not pieces:
-            continue
-        head = (card.head, pieces[0]) if card.head is not None else None
-        if pieces[-1] in within or not ends.isdisjoint(pieces) or head in copied:
-            gone.add(card.id)
+        if len(opening) >= LEAST * DIGEST:  # each digest is of all messages up to its own: these tell the others apart
+            alike.setdefault(opening[(LEAST - 1) * DIGEST : LEAST * DIGEST], []).append(card)
+    return {id for cards in alike.values() if len(cards) > 1 for id in _folded(cards)}
+
+
+def _folded(cards: Iterable[Card]) -> Iterator[int]:
+    """The same of sessions whose first LEAST messages are the same."""
+    within: set[bytes] = set()
+    ends: set[bytes] = set()
+    copied: set[bytes] = set()
+    for card in cards:
+        opening = card.opening or b""
+        pieces = [opening[at : at + DIGEST] for at in range((LEAST - 1) * DIGEST, len(opening), DIGEST)]
+        if pieces[-1] in within or not ends.isdisjoint(pieces) or card.head in copied:
+            yield card.id
             continue
         within.update(pieces)
         ends.add(pieces[-1])
-        if head is not None:
-            copied.add(head)
-    return gone
+        if card.head is not None:
+            copied.add(card.head)

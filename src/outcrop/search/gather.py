@@ -23,32 +23,31 @@ ROUNDS = (64, 160, 512, 4096, 32768)
 _ROWS_PER_SESSION = 2
 _ROWS_PER_FILTERED = 4
 """Rows asked for at first, for each session that is wanted: of those that filters leave, some show too late."""
-_WHOLES_PER_SESSION = 8
+_WHOLES_PER_SESSION = 2
 _LEAST = 16
 FEW = 2_000
 """Sessions that a query can name."""
 
 
 class Row(NamedTuple):
-    """A message that matches. `score` is the engine's; `id` names the event as it was at `rev`."""
+    """A message that matches, as `Gatherer.events` tells it. `score` is the engine's."""
 
-    id: int
     session: int
     score: float
-    rev: int
+    address: DocAddress
 
 
 class Gathered(NamedTuple):
     """The best message of each session, by session, best first. `complete`: there are no others.
 
-    `spare`: messages of further sessions that the engine told of as well, as (score, address). No message of other
-    sessions scores more than `bound`. `estimate`: how many sessions may match, judged by how the rows that were seen
+    `spare`: messages of further sessions that the engine told of as well. No message of other sessions scores more than
+    `bound`. `estimate`: how many sessions may match, judged by how the rows that were seen
     are spread over sessions.
     """
 
     rows: dict[int, Row]
     complete: bool
-    spare: dict[int, tuple[float, DocAddress]]
+    spare: dict[int, Row]
     bound: float
     estimate: float
 
@@ -89,19 +88,19 @@ class Gatherer(NamedTuple):
             addresses = [address for _, address in hits]
             sessions = column(self.searcher, "session", addresses)
             codes = column(self.searcher, "type", addresses)
-            best: dict[int, int] = {}
-            for at, (session, code) in enumerate(zip(sessions, codes, strict=True)):
-                if code in CODES:
-                    best.setdefault(session, at)
+            best: dict[int, Row] = {}
+            for (score, address), session, code in zip(hits, sessions, codes, strict=True):
+                if code in CODES and session not in best:
+                    best[session] = Row(session, score, address)
             estimate = len(seen) + len(best) * matching / max(1, len(addresses))
             whole = bound == 0.0
             some = iter(best)
             while len(found) < want and (piece := list(islice(some, max(want - len(found), _LEAST)))):
                 seen.update(piece)
                 admitted = self.admitted(piece)
-                found |= self._rows({one: (hits[best[one]][0], hits[best[one]][1]) for one in piece if one in admitted})
+                found |= {one: best[one] for one in piece if one in admitted}
             if len(found) >= want or whole:
-                spare = {one: (hits[best[one]][0], hits[best[one]][1]) for one in some}
+                spare = {one: best[one] for one in some}
                 return Gathered(found, whole and not spare, spare, bound, estimate)
         return Gathered(found, False, {}, bound, estimate)
 
@@ -130,35 +129,23 @@ class Gatherer(NamedTuple):
         return _Best(best, bound, matching)
 
     def some_rows(
-        self, tiers: Sequence[Tier], sessions: Collection[int], spare: Mapping[int, tuple[float, DocAddress]]
+        self, tiers: Sequence[Tier], sessions: Collection[int], spare: Mapping[int, Row] | None = None
     ) -> dict[int, Row]:
         """The best message of each of these sessions that has one; `spare`: what is known of them already."""
-        known = self.known_rows(sessions, spare)
+        known = {session: spare[session] for session in sessions if session in spare} if spare else {}
         unknown = [session for session in sessions if session not in known]
         return known | self.rows(tiers, len(unknown), unknown).rows if unknown else known
 
-    def known_rows(self, sessions: Iterable[int], spare: Mapping[int, tuple[float, DocAddress]]) -> dict[int, Row]:
-        """Those of the messages that `spare` tells of."""
-        return self._rows({session: spare[session] for session in sessions if session in spare})
-
-    def _rows(self, chosen: Mapping[int, tuple[float, DocAddress]]) -> dict[int, Row]:
-        addresses = [address for _, address in chosen.values()]
-        ids, revs = (column(self.searcher, name, addresses) for name in ("id", "rev"))
-        return {
-            session: Row(id, session, float(score), rev)
-            for (session, (score, _)), id, rev in zip(chosen.items(), ids, revs, strict=True)
-        }
+    def events(self, rows: Sequence[Row]) -> list[tuple[int, int]]:
+        """(id, rev) of the event of each message, as it was when it was indexed."""
+        addresses = [row.address for row in rows]
+        return list(zip(*(column(self.searcher, name, addresses) for name in ("id", "rev")), strict=True))
 
     def best_of(self, tiers: Sequence[Tier], session: int, most: int) -> list[Row]:
         """The best messages of one session, in order."""
         hits = self._best(tiers, lambda query: inside(query, "session", [session]), most).hits
-        addresses = [address for _, address in hits]
-        columns = [column(self.searcher, name, addresses) for name in ("id", "rev", "type")]
-        return [
-            Row(id, session, float(score), rev)
-            for (score, _), id, rev, code in zip(hits, *columns, strict=True)
-            if code in CODES
-        ]
+        codes = column(self.searcher, "type", [address for _, address in hits])
+        return [Row(session, *hit) for hit, code in zip(hits, codes, strict=True) if code in CODES]
 
     def wholes(self, query: Query, want: int) -> tuple[dict[int, float], bool]:
         """The scores of whole sessions, by session, best first, whether they are searched or not; and whether there

@@ -237,7 +237,7 @@ class _Search:
         wanted = {item.card.id for item in found if item.open and times[item.card.updated] > 1}
         while True:
             if wanted:
-                rows = gatherer.some_rows(rung.rows, wanted, {})
+                rows = gatherer.some_rows(rung.rows, wanted)
                 found = [
                     self._found(item.card.id, rows.get(item.card.id), item.whole) if item.card.id in wanted else item
                     for item in found
@@ -274,15 +274,15 @@ class _Search:
         untold = wholes - rows.keys()
         if untold:  # their words stand in several messages, or in the title
             if rung.loose:
-                rows |= gatherer.known_rows(untold, gathered.spare)
+                rows |= {session: gathered.spare[session] for session in untold if session in gathered.spare}
             elif rung.route.endswith(Route.OR):
                 rows |= gatherer.some_rows(rung.rows, untold, gathered.spare)
             else:  # a message with some of the words tells of them, and counts less than one with all
-                some = gatherer.some_rows(self._columns.either(rung.plan), untold, {})
+                some = gatherer.some_rows(self._columns.either(rung.plan), untold)
                 rows |= {session: row._replace(score=0.0) for session, row in some.items()}
         left = untold - rows.keys() if rung.loose and gathered.bound else set()  # otherwise there is nothing of them
         if left and not lazily:
-            rows |= gatherer.some_rows(rung.rows, left, {})
+            rows |= gatherer.some_rows(rung.rows, left)
             left = set()
         complete = gathered.complete and every and len(scores) <= most
         self._capped = self._capped or (not complete and gathered.estimate > MOST_SESSIONS)
@@ -324,7 +324,7 @@ class _Search:
                 scores = {} if rung.wholes is None else gatherer.some_wholes(rung.wholes, some)
                 untold = scores.keys() - rows.keys()
                 if untold and not (rung.loose and gathered.complete):
-                    rows |= gatherer.some_rows(self._columns.either(rung.plan), untold, {})
+                    rows |= gatherer.some_rows(self._columns.either(rung.plan), untold)
                 found += [
                     self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows | scores
                 ]
