@@ -11,8 +11,9 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from outcrop.ingest.checkpoints import Verdict, judge, proven_gone, untouched
 from outcrop.ingest.containers import SESSION, ContainerReading, is_session
 from outcrop.ingest.discover import A_FOLDER, Discovery, Found, discover, known_roots
 from outcrop.ingest.lock import WAIT_SECONDS, writer_lock
-from outcrop.ingest.reading import FileReading, Tally
+from outcrop.ingest.reading import TOLD_BYTES, FileReading, Tally
 from outcrop.paths import keep_private
 from outcrop.store.embedded import pack
 from outcrop.store.embedded.compact import truncate_log
@@ -46,6 +47,10 @@ URGENT_DOCUMENTS = 300
 """Of a commit in the midst of a pass, the newest: with 2,000 a message waits twice as long."""
 SIGN_OF_LIFE_MS = 600_000
 BARE = "lists nothing where sessions were; it is looked at once more before that is believed"
+GROUP_BYTES = TOLD_BYTES
+GROUP_SECONDS = 0.2
+"""Of files whose rows are committed together. A commit writes the last page of every table and index, which costs more
+than the rows of a small file; what is urgent waits for it no longer than for a piece of a large one."""
 DRAIN_EVENTS = 50_000
 """Events between two commits of the text index while much is being read; they bring the conversations alone."""
 READER_SECONDS = 1.0
@@ -160,17 +165,24 @@ class Pipeline:
 
         # First of all: what was to be erased must not wait for hours of reading.
         self._finish_purge(summary)
-        pending, many = 0, False
-        for number, found in enumerate(changed, 1):
-            within = 0
-            pending += self._take(found, summary, full, tell)
-            done += found.stat.st_size
-            if progress is not None:
-                progress(found.file.path, done, total, summary.events)
-            if pending >= DRAIN_EVENTS or (number == FIRST_FILES and pending):
-                self._settle_conversations()
-                pending, many = 0, True
-            self.breathe()
+        number, pending, many = 0, 0, False
+        for group in _groups(changed):
+            while group:
+                until = time.monotonic() + GROUP_SECONDS
+                with self._together(group):
+                    while group and time.monotonic() < until:
+                        found = group.popleft()
+                        within = 0
+                        pending += self._take(found, summary, full, tell)
+                        number += 1
+                        done += found.stat.st_size
+                        if progress is not None:
+                            progress(found.file.path, done, total, summary.events)
+                faults.at("after-commit")
+                if pending >= DRAIN_EVENTS or (number == FIRST_FILES and pending):
+                    self._settle_conversations()
+                    pending, many = 0, True
+                self.breathe()
         if many:
             self._settle_conversations()
         for file, harness, reason in discovery.refused:
@@ -291,6 +303,23 @@ class Pipeline:
             summary.problems.append((path, tally.cause))
         return tally.events
 
+    @contextmanager
+    def _together(self, group: Collection[Found]) -> Iterator[None]:
+        """Commit what several files bring at once; what they brought before one of them failed, too."""
+        if len(group) == 1:
+            yield
+            return
+        failure: Exception | None = None
+        with self.writer.transaction():
+            try:
+                yield
+            except Exception as error:
+                if not self.writer.db.in_transaction:
+                    raise
+                failure = error
+        if failure is not None:
+            raise failure
+
     def _finish_purge(self, summary: Summary) -> None:
         """Finish an erasure that was begun. Readers that hold an older state are not waited for long."""
         proof = purge.finish_purge(self.writer, self.text, wait=READER_SECONDS)
@@ -327,6 +356,24 @@ def _changed(found: Found, known: dict[tuple[str, str], FileRow]) -> bool:
         return True  # it looks at its own stamp
     row = known.get((found.file.source, found.file.path))
     return row is None or bool(row.missing) or not untouched(row, found.stat, found.harness.version)
+
+
+def _groups(changed: Iterable[Found]) -> Iterator[deque[Found]]:
+    """The files in order, small ones together, of which one ends with the first FIRST_FILES. Places stand alone."""
+    group: deque[Found] = deque()
+    size = 0
+    for number, found in enumerate(changed, 1):
+        alone = found.file.form is Form.CONTAINER
+        if group and (alone or size + found.stat.st_size > GROUP_BYTES):
+            yield group
+            group, size = deque(), 0
+        group.append(found)
+        size += found.stat.st_size
+        if alone or number == FIRST_FILES:
+            yield group
+            group, size = deque(), 0
+    if group:
+        yield group
 
 
 def _follow_moves(writer: Writer, discovery: Discovery, known: dict[tuple[str, str], FileRow]) -> None:

@@ -234,7 +234,8 @@ class FileReading:
             checkpoints.mark(self.row, stream, end, line)
             self._save(stager)
             faults.at("before-commit")
-        faults.at("after-commit")
+        if not self.writer.db.in_transaction:
+            faults.at("after-commit")
 
     # Files that are replaced whole
 

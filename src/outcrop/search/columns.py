@@ -14,7 +14,20 @@ from typing import NamedTuple
 from tantivy import Occur, Query
 
 from outcrop.search.plan import Plan
-from outcrop.search.query import COMMON, Tier, Unit, among, any_of, every, most_of, rarity, silent, stem_of, term
+from outcrop.search.query import (
+    COMMON,
+    Tier,
+    Unit,
+    among,
+    any_of,
+    every,
+    exactly,
+    most_of,
+    rarity,
+    silent,
+    stem_of,
+    term,
+)
 from outcrop.store.embedded import analysis
 from outcrop.store.embedded.text_fields import schema
 
@@ -168,6 +181,12 @@ class Columns:
         if hardly := [way for word in alternatives for way in word.hardly]:
             tiers.append(Tier(Query.const_score_query(any_of(hardly), _HARDLY), 1.0, False, most=_HARDLY))
         return tiers
+
+    def some(self, plan: Plan) -> Tier:
+        """Any word of the plan in whatever way, for a few sessions: common words cost nothing there."""
+        words = [self._word(word, True) for word in plan.alternatives]
+        ways = [way for word in words for way in (*word.any, *word.hardly)]
+        return exactly(any_of([*ways, *(way for unit in plan.units for way in self._names(unit))]))
 
     def _union(self, holding: Iterable[int]) -> int:
         """How many documents hold some of several words, if these stand independently of each other."""

@@ -45,7 +45,7 @@ class Evidence:
 
     def _other(self, rung: Rung, looked: Looked, session: int) -> EventRow | None:
         """The best message of a session that still matches."""
-        rows = self._gatherer.best_of([*rung.rows, *self._columns.either(rung.plan)], session, _ROWS_TRIED)
+        rows = self._gatherer.best_of([*rung.rows, self._columns.some(rung.plan)], session, _ROWS_TRIED)
         indexed = self._gatherer.events(rows)
         events = self._snapshot.events_at([id for id, _ in indexed])
         for id, rev in indexed:

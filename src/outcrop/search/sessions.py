@@ -278,7 +278,7 @@ class _Search:
             elif rung.route.endswith(Route.OR):
                 rows |= gatherer.some_rows(rung.rows, untold, gathered.spare)
             else:  # a message with some of the words tells of them, and counts less than one with all
-                some = gatherer.some_rows(self._columns.either(rung.plan), untold)
+                some = gatherer.some_rows([self._columns.some(rung.plan)], untold)
                 rows |= {session: row._replace(score=0.0) for session, row in some.items()}
         left = untold - rows.keys() if rung.loose and gathered.bound else set()  # otherwise there is nothing of them
         if left and not lazily:
@@ -324,7 +324,7 @@ class _Search:
                 scores = {} if rung.wholes is None else gatherer.some_wholes(rung.wholes, some)
                 untold = scores.keys() - rows.keys()
                 if untold and not (rung.loose and gathered.complete):
-                    rows |= gatherer.some_rows(self._columns.either(rung.plan), untold)
+                    rows |= gatherer.some_rows([self._columns.some(rung.plan)], untold)
                 found += [
                     self._found(session, rows.get(session), scores.get(session, 0.0)) for session in rows | scores
                 ]

@@ -8,8 +8,6 @@ from outcrop import calls
 from outcrop.model import Content, EventRow, EventType
 from outcrop.store.embedded import analysis
 
-_BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalnum()}
-
 
 def searched_text(event: EventRow, content: Content) -> str:
     """The text that was searched."""
@@ -24,10 +22,34 @@ def stands_in(phrase: Sequence[str], terms: Sequence[str]) -> bool:
 
 
 def stands(phrase: Sequence[str], text: str) -> bool:
-    """The same of a text. Most are ASCII, whose words are known without the analyzer, at a fifth of the time."""
-    if text.isascii():
-        words = text.lower().translate(_BETWEEN_WORDS).split()
-        if len(max(words, key=len, default="")) > analysis.LONGEST_TERM:  # the index passes over them
-            words = [word for word in words if len(word) <= analysis.LONGEST_TERM]
-        return stands_in(phrase, words)
-    return stands_in(phrase, analysis.exact().analyze(analysis.normal(text)))
+    """The same of a text. Most are ASCII, in which the tokens are looked for at a tenth of the time of an analysis."""
+    if not text.isascii():
+        return stands_in(phrase, analysis.exact().analyze(analysis.normal(text)))
+    lowered = text.lower()
+    if _side_by_side(phrase, lowered):
+        return True
+    # The index passes over endless words, so that the words around one stand side by side.
+    if max(map(len, lowered.split()), default=0) <= analysis.LONGEST_TERM:
+        return False
+    return stands_in(phrase, analysis.exact().analyze(text))
+
+
+def _side_by_side(phrase: Sequence[str], lowered: str) -> bool:
+    """Whether the tokens stand in this order in a text of lower case letters with no other word between."""
+    end, first = len(lowered), phrase[0]
+    begin = lowered.find(first)
+    while begin >= 0:
+        at = begin + len(first)
+        if begin == 0 or not lowered[begin - 1].isalnum():
+            for token in phrase[1:]:
+                gap = at
+                while at < end and not lowered[at].isalnum():
+                    at += 1
+                if at == gap or not lowered.startswith(token, at):
+                    break
+                at += len(token)
+            else:
+                if at == end or not lowered[at].isalnum():
+                    return True
+        begin = lowered.find(first, begin + 1)
+    return False

@@ -61,7 +61,8 @@ class Where(NamedTuple):
 def cards(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, Card]:
     """Those of the sessions that are searched."""
     return {
-        row[0]: Card(*row) for row in _many(db, f"SELECT {_CARD} FROM session s WHERE s.id IN ({{}}) AND {_SHOWN}", ids)
+        row[0]: Card._make(row)
+        for row in _many(db, f"SELECT {_CARD} FROM session s WHERE s.id IN ({{}}) AND {_SHOWN}", ids)
     }
 
 
@@ -185,7 +186,7 @@ def beginning(db: sqlite3.Connection, text: str) -> list[Card]:
 
 def _of(db: sqlite3.Connection, clause: str, value: str | bytes) -> list[Card]:
     rows = db.execute(f"SELECT {_CARD} FROM session s WHERE {clause} AND s.event_count > 0 LIMIT 10", (value,))
-    return [Card(*row) for row in rows]
+    return [Card._make(row) for row in rows]
 
 
 def transcripts(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, str]:

@@ -57,9 +57,9 @@ class BlockSize(NamedTuple):
         return count > 0 and (count >= self.events or size > self.bytes)
 
 
-BLOCK_SIZE = (BlockSize(16, 16 * 1024), BlockSize(64, 256 * 1024))
-"""By `write.text_class`. Messages are what searches show, one of many blocks each: they are to be unpacked quickly, at
-a fourteenth more room than in blocks as large as the others."""
+BLOCK_SIZE = (BlockSize(16, 16 * 1024), BlockSize(64, 48 * 1024))
+"""By `write.text_class`. A search shows one event of many blocks each, mostly messages: small blocks are quickly
+unpacked, and take a sixteenth more room than blocks of 64 events and 256 KiB."""
 
 
 class _Codec(threading.local):

@@ -112,18 +112,19 @@ class Writer:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing; engine errors come out typed."""
+        """All or nothing; engine errors come out typed. Inside another one: undone alone, committed with that."""
         counters = dict(self._next)
+        inside = self.db.in_transaction
         with engine_errors():
-            self.db.execute("BEGIN IMMEDIATE")
+            self.db.execute("SAVEPOINT inside" if inside else "BEGIN IMMEDIATE")
             try:
                 yield
-                self.db.execute("COMMIT")
+                self.db.execute("RELEASE inside" if inside else "COMMIT")
             except BaseException:
                 self._next = counters
                 self._names = {}
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
+                if self.db.in_transaction:  # otherwise the engine has undone all of it
+                    self.db.execute("ROLLBACK TO inside" if inside else "ROLLBACK")
                 self.tombstones.learn()
                 self.learn_names()
                 raise
