@@ -73,6 +73,7 @@ def test_what_is_left_out_would_not_have_been_shown(
         patched.setattr(columns, "COMMON", common)
         pruned = found(store, query, scope, limit)
         patched.setattr(columns, "most_of", lambda *_: 1e9)
+        patched.setattr(columns, "LONGEST_SEQUENCE", 0)
         assert found(store, query, scope, limit) == pruned
 
 

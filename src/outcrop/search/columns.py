@@ -16,12 +16,15 @@ from tantivy import Occur, Query
 from outcrop.search.plan import Plan
 from outcrop.search.query import (
     COMMON,
+    EVERYDAY,
+    LONGEST_SEQUENCE,
     Tier,
     Unit,
     among,
     any_of,
     every,
     exactly,
+    is_led,
     most_of,
     rarity,
     silent,
@@ -51,56 +54,73 @@ _HARDLY = 1e-6
 
 
 class _Ways(NamedTuple):
-    """Ways to hold a word: what does holds it one way at least of `holding`; `adding` raise its score.
+    """Ways to hold a word: what does holds it one way at least of `holding`; `adding` raise its score. So many messages
+    hold it as `number` says. `parts`: it stands in a name, as in `named` messages.
 
-    It scores `most` at most, and `most_exactly` by `adding` alone. `often`: the word is common. Then `parts` of names
-    say nothing.
+    `most` is what `holding` and `adding` score at most, `most_exactly` what `adding` scores by itself, `most_named`
+    what `parts` add.
     """
 
     holding: list[Query]
     adding: list[Query]
+    number: int
     most: float
-    most_exactly: float
-    often: bool
+    most_exactly: float = 0.0
     parts: Sequence[Query] = ()
+    named: int = 0
+    most_named: float = 0.0
+
+    @property
+    def often(self) -> bool:
+        """Whether the word is so common that names with it say nothing, and cost the most to look for."""
+        return self.number > COMMON
 
     @property
     def every(self) -> list[Query]:
-        return [*self.holding, *self.adding]
+        """All but names that say nothing."""
+        return [*self.holding, *self.adding, *(() if self.often else self.parts)]
 
 
 class _Word(NamedTuple):
     """A word among what is said and, where these are searched, among what tools say.
 
-    Where a message lacks other words, a common one counts as it was typed, and said: enough messages have it so. To
-    look for it elsewhere costs the most.
+    Where a message lacks other words, an everyday one counts as it was typed, and said: enough messages have it so.
     """
 
     said: _Ways
     tools: _Ways | None
 
     @property
+    def everyday(self) -> bool:
+        return self.said.number > EVERYDAY
+
+    @property
     def any(self) -> list[Query]:
         """What counts where a message lacks other words."""
-        if self.said.often:
-            return self.said.adding
+        if self.everyday:
+            return self.said.adding or self.said.holding
         return self.said.every if self.tools is None else [*self.said.every, *self.tools.every]
 
     @property
     def most_said(self) -> float:
         """What a prompt or an answer with the word scores at most in `any`."""
-        return self.said.most_exactly if self.said.often else self.said.most
+        if self.everyday and self.said.adding:
+            return self.said.most_exactly
+        return self.said.most + self.said.most_named
 
     @property
     def most_of_tools(self) -> float:
         """What tool text with the word scores at most in `any`."""
-        return 0.0 if self.tools is None or self.said.often else self.tools.most
+        return 0.0 if self.tools is None or self.everyday else self.tools.most + self.tools.most_named
 
     @property
     def hardly(self) -> list[Query]:
         """What counts only where all else is lacking."""
-        tools = () if self.tools is None else (*(self.tools.every if self.said.often else ()), *self.tools.parts)
-        return [*(self.said.holding if self.said.often else ()), *self.said.parts, *tools]
+        ways = [*(self.said.holding if self.everyday else ()), *(self.said.parts if self.said.often else ())]
+        if self.tools is not None:
+            ways += self.tools.holding if self.everyday else ()
+            ways += self.tools.parts if self.everyday or self.tools.often else ()
+        return ways
 
 
 class Columns:
@@ -155,24 +175,26 @@ class Columns:
         asked, alternatives = [every_word[word] for word in words], [every_word[word] for word in loose]
         names = [way for unit in plan.units for way in self._names(unit)]
         others = [*(way for word in loose if word not in words for way in every_word[word].any), *names]
+        of_tools = [word.tools for word in asked if word.tools is not None]
         tiers: list[Tier] = []
         if len(words) > 1:
             tiers.append(_all_of([word.said for word in asked], others))
-        if len(words) > 1 and any(ways.parts for word in asked for ways in word if ways is not None):
-            tiers.append(
-                Tier(any_of(every(self._in(name, word) for word in words) for name in self.names), ALL_FACTOR, False)
-            )
+        if len(words) > 1 and (_leaves_names([word.said for word in asked]) or _leaves_names(of_tools)):
+            named = [every(self._in(name, word) for word in words) for name in self.names]
+            tiers.append(Tier(any_of(named), ALL_FACTOR, False))
         if len(plan.sequence) > 1:
             typed = (Occur.Must, silent(self.phrase(plan.sequence)))
             said = [way for word in alternatives for way in word.said.every]
-            tiers.append(Tier(Query.boolean_query([typed, *_some([*said, *names])]), TYPED_FACTOR, False))
-        of_tools = [word.tools for word in asked if word.tools is not None]
+            inside = len(words) > 1 and len(plan.terms) <= LONGEST_SEQUENCE  # a longer query is cut
+            tiers.append(
+                Tier(Query.boolean_query([typed, *_some([*said, *names])]), TYPED_FACTOR, False, inside=inside)
+            )
         most, most_of_tools = inf, inf
         if len(words) > 1 and not others:
             most = max(
                 _lacking_one(word.most_said for word in asked), _lacking_one(word.most_of_tools for word in asked)
             )
-            most_of_tools = ALL_FACTOR * sum(ways.most for ways in of_tools)
+            most_of_tools = ALL_FACTOR * sum(ways.most + ways.most_named for ways in of_tools)
         if len(words) > 1 and of_tools:
             tiers.append(_all_of(of_tools, others)._replace(most=most_of_tools))
         matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
@@ -204,27 +226,23 @@ class Columns:
         numbers = [self._frequency(role, word) for role in _ROLES]
         most = max(WEIGHT[role] * self._most_of(number) for role, number in zip(_ROLES, numbers, strict=True))
         if not stems:
-            return self._named(_Ways(exact, [], most, 0.0, False), "ident", word)
+            return self._named(_Ways(exact, [], sum(numbers), most), "ident", word)
         stem = stem_of(word)
         number = self._frequency("stem", stem)
         way = _boost(term("stem", stem), STEM_WEIGHT)
-        ways = _Ways([way], exact, most + STEM_WEIGHT * self._most_of(number), most, number > COMMON)
-        return self._named(ways, "ident", word)
+        return self._named(_Ways([way], exact, number, most + STEM_WEIGHT * self._most_of(number), most), "ident", word)
 
     def _of_tools(self, word: str) -> _Ways:
         number = self._frequency("tool", word)
-        ways = _Ways([self._in("tool", word)], [], self._most_of(number), 0.0, number > COMMON)
-        return self._named(ways, "part", word)
+        return self._named(_Ways([self._in("tool", word)], [], number, self._most_of(number)), "part", word)
 
     def _named(self, ways: _Ways, field: str, word: str) -> _Ways:
         """The ways, with the word as a part of names."""
         number = 0 if self.talk else self._frequency(field, word)
         if not number:
             return ways
-        part = self._in(field, word)
-        if ways.often:
-            return ways._replace(parts=[part])
-        return ways._replace(holding=[*ways.holding, part], most=ways.most + NAMES_WEIGHT * self._most_of(number))
+        most = NAMES_WEIGHT * self._most_of(number)
+        return ways._replace(parts=[self._in(field, word)], named=number, most_named=most)
 
     def _most_of(self, holding: int) -> float:
         return most_of(holding, self._documents)
@@ -287,12 +305,21 @@ def outside(query: Query, field: str, ids: Iterable[int]) -> Query:
     return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, among(field, some))])
 
 
-def _all_of(words: Iterable[_Ways], others: Iterable[Query]) -> Tier:
+def _all_of(words: Sequence[_Ways], others: Iterable[Query]) -> Tier:
     """Messages that hold each word; others add to their scores."""
-    some = list(words)
-    held = [(Occur.Must, any_of(ways.holding)) for ways in some]
-    adding = [way for ways in some for way in ways.adding]
+    led = is_led(ways.number + ways.named for ways in words)
+    held: list[tuple[Occur, Query]] = []
+    adding: list[Query] = []
+    for ways in words:
+        counting = led or not ways.often
+        held.append((Occur.Must, any_of([*ways.holding, *(ways.parts if counting else ())])))
+        adding += ways.adding
     return Tier(Query.boolean_query([*held, *_some([*adding, *others])]), ALL_FACTOR, False)
+
+
+def _leaves_names(words: Sequence[_Ways]) -> bool:
+    """Whether some word counts in no name where messages are looked for that hold each."""
+    return any(ways.often and ways.parts for ways in words) and not is_led(ways.number + ways.named for ways in words)
 
 
 def _lacking_one(most: Iterable[float]) -> float:

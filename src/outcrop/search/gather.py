@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tantivy import DocAddress, Query, Searcher, SearchResult
 
 from outcrop.search.columns import inside, outside
-from outcrop.search.query import Tier
+from outcrop.search.query import FEW_NUMBERS, Tier
 from outcrop.search.rank import column
 from outcrop.search.respell import CODES
 
@@ -112,9 +112,14 @@ class Gatherer(NamedTuple):
             if tier.most <= bound:  # what it has besides does not come to the best
                 matching = max(matching, tier.matching)
                 continue
+            query = narrowed(tier.query)
+            if tier.inside and bound == 0.0 and len(scores) <= FEW_NUMBERS:  # all of the first are known
+                if not scores:
+                    continue
+                query = inside(tier.query, "id", column(self.searcher, "id", [hit[1] for hit in scores.values()]))
             self.check()
             counted = self.only is not None or not tier.matching
-            answer = self.searcher.search(narrowed(tier.query), most, count=counted)
+            answer = self.searcher.search(query, most, count=counted)
             hits = answer.hits  # each look makes the list anew
             for score, address in hits:
                 key = (address.segment_ord, address.doc)

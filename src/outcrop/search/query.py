@@ -44,6 +44,11 @@ CONTEXT_WEIGHT = 0.5
 """Less than half of a message's own weight."""
 COMMON = 5_000
 """Messages that hold a word of which a search does better to leave some out."""
+EVERYDAY = 20_000
+"""Of which it does better to leave out other forms, too, and what tools say."""
+LEADING = 500
+"""Messages that hold a word behind which the engine finds those with the others at little cost, however these are held.
+"""
 CONTEXT_MOST = 10_000
 """Messages with a word before them that it still tells something of: scoring more cost a third of a search."""
 PARTS_WEIGHT = 0.7
@@ -198,7 +203,7 @@ class Tier(NamedTuple):
     have there; None: nothing is known of that. `most`: what a hit that is in no other tier counts at most.
 
     `doubt`: hits that score no more count only where `held` matches them too. `matching`: about how many there are,
-    where that is told.
+    where that is told. `inside`: all of them are among the hits of the tier that comes first.
     """
 
     query: Query
@@ -209,6 +214,7 @@ class Tier(NamedTuple):
     doubt: float = 0.0
     held: Query | None = None
     matching: int = 0
+    inside: bool = False
 
 
 class Builder:
@@ -269,24 +275,31 @@ class Builder:
         ways += [Query.boost_query(way, FORMS_WEIGHT) for form in unit.forms for way in self._word(form, form)]
         return ways
 
-    def _held(self, unit: Unit) -> tuple[list[Query], list[Query]]:
+    def _held(self, unit: Unit, led: bool) -> tuple[list[Query], list[Query]]:
         """The ways to match a unit of which an event needs one at least, and those that only add to its score.
 
         A message that holds a word holds its stem. As part of a name a common word says nothing: to look for it among
-        the names costs the most of all.
+        the names costs the most of all, unless the search is `led` by a rare one.
         """
         if unit.word is None or not self.talk:
             return self.unit(unit), []
-        stem = unit.stem or unit.word
-        rare = self._frequency("stem", stem) <= COMMON
         adding = [term(field, unit.word, WEIGHT[field]) for field in self.words if field in _TALK]
-        if not rare:
-            adding += [term(field, unit.word, NAME_WEIGHT) for field in self.names]
         holding = [term(field, unit.word, WEIGHT[field]) for field in self.words if field not in _TALK]
-        holding.append(term("stem", stem, STEM_WEIGHT))
-        if rare:
-            holding += [term(field, unit.word, NAME_WEIGHT) for field in self.names]
-        return [*holding, *self._beside(unit)], adding
+        holding.append(term("stem", unit.stem or unit.word, STEM_WEIGHT))
+        names = [term(field, unit.word, NAME_WEIGHT) for field in self.names]
+        if led or self._number(unit) <= COMMON:
+            return [*holding, *names, *self._beside(unit)], adding
+        return [*holding, *self._beside(unit)], [*adding, *names]
+
+    def _number(self, unit: Unit) -> int:
+        """How many messages hold a word, in whatever form."""
+        return self._frequency("stem", unit.stem or unit.word or "")
+
+    def _led(self, units: Sequence[Unit]) -> bool:
+        return is_led(
+            sum(self._frequency(field, unit.word or unit.name or unit.typed) for field in (*self.words, *self.names))
+            for unit in units
+        )
 
     def _word(self, word: str, stem: str) -> list[Query]:
         ways = [term(field, word, WEIGHT[field]) for field in self.words]
@@ -315,7 +328,8 @@ class Builder:
     def matching(self, parsed: Parsed, whole: bool = False) -> Query:
         """Everything that makes an event a hit, scored, without the filters; `whole`: it holds every unit."""
         if whole:  # the same sum of scores, over what holds all: the engine need not look at the rest
-            ways = [self._held(unit) for unit in parsed.units]
+            led = self._led(parsed.units)
+            ways = [self._held(unit, led) for unit in parsed.units]
             adding = [(Occur.Should, way) for _, some in ways for way in some]
             main = Query.boolean_query([*((Occur.Must, any_of(some)) for some, _ in ways), *adding])
         else:
@@ -342,8 +356,21 @@ class Builder:
         if near and any(sum(self._frequency(field, word) for field in _POSITIONS) <= NEAR_MOST for word in words):
             tiers.append(self._preferred(parsed, words, NEAR_SLOP, NEAR_FACTOR))
         if len(parsed.units) > 1:
-            tiers.append(Tier(self.hits(parsed, whole=True), 1.0 if parsed.short else ALL_FACTOR, parsed.short))
+            factor = 1.0 if parsed.short else ALL_FACTOR
+            if (named := self._in_names(parsed)) is not None:
+                tiers.append(Tier(named, factor, parsed.short))
+            tiers.append(Tier(self.hits(parsed, whole=True), factor, parsed.short))
         return [*tiers, self._any(parsed)]
+
+    def _in_names(self, parsed: Parsed) -> Query | None:
+        """Hits with a name that all units are parts of, which `hits` leaves out where these are common words."""
+        words = [unit.word for unit in parsed.units if unit.word]
+        common = self.talk and any(self._number(unit) > COMMON for unit in parsed.units)
+        if not common or len(words) < len(parsed.units) or self._led(parsed.units):
+            return None
+        demands = [(Occur.Must, silent(self.phrase(tokens))) for tokens in parsed.phrases]
+        named = any_of(every(term(field, word, NAME_WEIGHT) for word in words) for field in self.names)
+        return Query.boolean_query([*self.filters, *demands, (Occur.Must, named)])
 
     def _any(self, parsed: Parsed) -> Tier:
         """Hits that hold a unit.
@@ -376,6 +403,11 @@ class Builder:
 def rarity(holding: int, documents: int) -> float:
     """What a match says where `holding` of all documents match: the engine's own inverse document frequency."""
     return log(1 + max(0.0, documents - holding + 0.5) / (holding + 0.5))
+
+
+def is_led(numbers: Iterable[int]) -> bool:
+    """Whether one of several words is rare enough to look for all of them behind it. `numbers`: messages with each."""
+    return min(numbers, default=0) <= LEADING
 
 
 def most_of(holding: int, documents: int) -> float:

@@ -44,6 +44,7 @@ class EmbeddedStore:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self._path = os.fspath(database_path(home))
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._text: TextReader | None = None
@@ -60,7 +61,7 @@ class EmbeddedStore:
     def connection(self) -> sqlite3.Connection:
         """This thread's connection to the present database file."""
         try:
-            found = os.stat(database_path(self.home))
+            found = os.stat(self._path)
         except FileNotFoundError:
             raise StoreMissing from None
         identity = (found.st_dev, found.st_ino)

@@ -51,6 +51,7 @@ class TextReader:
 
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._rows = os.fspath(home / "outcrop.db")
         self._lock = threading.Lock()
         self._index: Index | None = None
         self._name: str | None = None
@@ -93,7 +94,7 @@ class TextReader:
 
     def _state(self, name: str, path: Path) -> tuple[Searcher, Marker | None, int]:
         """The newest searcher, its marker, and how many documents it has. The caller holds the lock."""
-        database = os.stat(self._home / "outcrop.db")
+        database = os.stat(self._rows)
         identity = (database.st_dev, database.st_ino)
         if self._index is None or name != self._name or identity != self._database:
             self._index = None
