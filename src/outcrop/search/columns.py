@@ -49,6 +49,7 @@ TYPED_FACTOR = 4.5
 """Of one that holds them as they were typed."""
 _ROLES = ("user", "assistant")
 _NAMES = ("ident", "part")
+_MANY_SESSIONS = 1_000
 _HARDLY = 1e-6
 """What a hit counts that comes after all others."""
 
@@ -130,7 +131,7 @@ class Columns:
     """
 
     def __init__(self, scope: str, frequency: Callable[[str, str], int], documents: int, sessions: int) -> None:
-        self._frequency, self._documents, self._sessions = frequency, documents, sessions
+        self._frequency, self.documents, self._sessions = frequency, documents, sessions
         self.talk = scope == CONVERSATION
         self.words = _ROLES if self.talk else (*_ROLES, "tool")
         self.names = () if self.talk else _NAMES
@@ -189,14 +190,13 @@ class Columns:
             tiers.append(
                 Tier(Query.boolean_query([typed, *_some([*said, *names])]), TYPED_FACTOR, False, inside=inside)
             )
-        most, most_of_tools = inf, inf
+        if len(words) > 1 and of_tools:
+            tiers.append(_all_of(of_tools, others))
+        most = inf
         if len(words) > 1 and not others:
             most = max(
                 _lacking_one(word.most_said for word in asked), _lacking_one(word.most_of_tools for word in asked)
             )
-            most_of_tools = ALL_FACTOR * sum(ways.most + ways.most_named for ways in of_tools)
-        if len(words) > 1 and of_tools:
-            tiers.append(_all_of(of_tools, others)._replace(most=most_of_tools))
         matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
         ways = [*(way for word in alternatives for way in word.any), *names]
         tiers.append(Tier(Query.boolean_query(_some(ways)), 1.0, False, most=most, matching=matching))
@@ -214,8 +214,8 @@ class Columns:
         """How many documents hold some of several words, if these stand independently of each other."""
         lacking = 1.0
         for number in holding:
-            lacking *= max(0.0, 1 - number / max(1, self._documents))
-        return round(self._documents * (1 - lacking))
+            lacking *= max(0.0, 1 - number / max(1, self.documents))
+        return round(self.documents * (1 - lacking))
 
     def _word(self, word: str, stems: bool) -> _Word:
         return _Word(self._said(word, stems), self._of_tools(word) if self.of_tools else None)
@@ -245,7 +245,7 @@ class Columns:
         return ways._replace(parts=[self._in(field, word)], named=number, most_named=most)
 
     def _most_of(self, holding: int) -> float:
-        return most_of(holding, self._documents)
+        return most_of(holding, self.documents)
 
     # Whole sessions
 
@@ -261,15 +261,21 @@ class Columns:
         return every(any_of(self._whole(token)) for token in dict.fromkeys(tokens))
 
     def whole_either(self, plan: Plan) -> Query | None:
-        ways = [way for word in plan.alternatives for way in self._whole(word)]
+        """Sessions that hold any word; None where that says nothing of one."""
+        ways = [way for word in plan.alternatives for way in self._whole(word, telling=True)]
         return any_of(ways) if ways else None
 
-    def _whole(self, word: str) -> list[Query]:
+    def _whole(self, word: str, telling: bool = False) -> list[Query]:
         """Sessions that hold a word, scored by how few do. The engine's own score is no use: it would hold a whole
-        conversation against the mean length of all documents, which are single messages, so that nothing is left."""
+        conversation against the mean length of all documents, which are single messages, so that nothing is left.
+
+        `telling`: not where most of many do.
+        """
+        numbers = [(field, weight, self._frequency(field, word)) for field, weight in self.wholes]
         return [
-            Query.const_score_query(term(field, word), weight * rarity(self._frequency(field, word), self._sessions))
-            for field, weight in self.wholes
+            Query.const_score_query(term(field, word), weight * rarity(number, self._sessions))
+            for field, weight, number in numbers
+            if not telling or number <= max(_MANY_SESSIONS, self._sessions // 2)
         ]
 
     def _anywhere(self, word: str) -> list[Query]:
@@ -305,16 +311,18 @@ def outside(query: Query, field: str, ids: Iterable[int]) -> Query:
     return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, among(field, some))])
 
 
-def _all_of(words: Sequence[_Ways], others: Iterable[Query]) -> Tier:
+def _all_of(words: Sequence[_Ways], others: Sequence[Query]) -> Tier:
     """Messages that hold each word; others add to their scores."""
     led = is_led(ways.number + ways.named for ways in words)
     held: list[tuple[Occur, Query]] = []
     adding: list[Query] = []
+    most = inf if others else 0.0
     for ways in words:
-        counting = led or not ways.often
-        held.append((Occur.Must, any_of([*ways.holding, *(ways.parts if counting else ())])))
+        named = led or not ways.often
+        held.append((Occur.Must, any_of([*ways.holding, *(ways.parts if named else ())])))
         adding += ways.adding
-    return Tier(Query.boolean_query([*held, *_some([*adding, *others])]), ALL_FACTOR, False)
+        most += ALL_FACTOR * (ways.most + (ways.most_named if named else 0.0))
+    return Tier(Query.boolean_query([*held, *_some([*adding, *others])]), ALL_FACTOR, False, most=most)
 
 
 def _leaves_names(words: Sequence[_Ways]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 
 from outcrop.errors import Cancelled
 from outcrop.model import EventType
@@ -116,7 +117,7 @@ class Search:
         parsed = queries.parse_excluding(self._query.text)
         if scope is None or not parsed.units:
             return Plan(None, parsed, [], False, self._warnings)
-        builder = Builder(scope, self._searcher.doc_freq, self._documents)
+        builder = Builder(scope, cache(self._searcher.doc_freq), self._documents)
         parsed = self._fitted(builder, parsed)
         parsed = replace(parsed, units=hashes.widened(self._searcher, builder.words, parsed.units))
         found, more, whole = self._hits(builder, parsed)

@@ -224,7 +224,7 @@ class Builder:
     """
 
     def __init__(self, scope: Scope, frequency: Callable[[str, str], int], documents: int) -> None:
-        self.scope, self._frequency, self._documents = scope, frequency, documents
+        self.scope, self._frequency, self.documents = scope, frequency, documents
         kinds = set(scope.types)
         self.words = list(dict.fromkeys(ROLE_FIELD[kind] for kind in scope.types if kind in ROLE_FIELD))
         if kinds & set(TOOL_TYPES):
@@ -382,7 +382,7 @@ class Builder:
         flat = not self.filters and not parsed.phrases and len(units) > 1
         if not flat or all(self._frequency("stem", unit.stem) <= COMMON for unit in units if unit.stem):
             return Tier(self.hits(parsed), 1.0, len(units) == 1)
-        doubt = sum(CONTEXT_WEIGHT * most_of(number, self._documents) for number in self._around(units).values())
+        doubt = sum(CONTEXT_WEIGHT * most_of(number, self.documents) for number in self._around(units).values())
         ways = [(Occur.Should, way) for unit in units for way in self.unit(unit)]
         held = silent(self.matching(parsed)) if doubt else None
         return Tier(Query.boolean_query([*ways, *self.context(units)]), 1.0, False, doubt=doubt, held=held)

@@ -20,7 +20,8 @@ TWO_ERRORS = 10
 """From this length on, two errors are still the same word."""
 _MOST_TERMS = 4000
 _MANY = 1000
-"""Events that hold a word, counted with those erased since the last merge: so many are never all erased."""
+"""Events that hold a word, counted with those erased since the last merge: so many are never all erased, and never
+more than were erased at all."""
 
 
 class Repaired(NamedTuple):
@@ -63,8 +64,10 @@ def repaired(searcher: Searcher, builder: Builder, parsed: Parsed) -> Repaired:
 def lives(searcher: Searcher, builder: Builder, unit: Unit) -> bool:
     """Whether anything in the scope matches the unit."""
     word = unit.word
-    if word and not builder.filters and max(searcher.doc_freq(field, word) for field in builder.words) > _MANY:
-        return True
+    if word and not builder.filters:
+        most = max(searcher.doc_freq(field, word) for field in builder.words)
+        if most > min(_MANY, builder.documents - searcher.num_docs):
+            return True
     inside = Query.boolean_query([*builder.filters, (Occur.Must, any_of(builder.unit(unit)))])
     return bool(searcher.search(inside, 1, count=False).hits)
 

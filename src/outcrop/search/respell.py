@@ -34,7 +34,8 @@ _BEST = 8
 _MOST_ROWS = 64
 _MOST_TERMS = 1000
 _MANY = 100
-"""Documents that hold a word, counted with those erased since the last merge: so many are hardly all erased."""
+"""Documents that hold a word, counted with those erased since the last merge: so many are hardly all erased, and never
+more than were erased at all."""
 _EVERYWHERE = ("user", "assistant", "tool", "tool_more", "reasoning", "other")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LOOSE_FORMS = 4
@@ -84,7 +85,7 @@ class Speller:
         counts = [self.searcher.doc_freq(field, word) for field in fields]
         if not any(counts):
             return True
-        if max(counts[: len(self.columns.words)]) > _MANY:
+        if max(counts[: len(self.columns.words)]) > min(_MANY, self.columns.documents - self.searcher.num_docs):
             return False
         hits = self.searcher.search(any_of(term(field, word) for field in fields), _MOST_ROWS, count=False).hits
         codes = self.searcher.fast_field_values("type", [address for _, address in hits])

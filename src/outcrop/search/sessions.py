@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from functools import cache
 from itertools import islice
 from math import log
 from typing import NamedTuple
@@ -112,7 +113,7 @@ class _Search:
         self._cancelled = cancelled
         self._cards: dict[int, Card | None] = {}
         self._sessions = cards.count(db)
-        self._columns = Columns(query.scope, view.searcher.doc_freq, view.documents, self._sessions)
+        self._columns = Columns(query.scope, cache(view.searcher.doc_freq), view.documents, self._sessions)
         self._asked, made = plan.make(query.text)
         self._plan = made._replace(units=hashes.widened(view.searcher, self._columns.words, made.units))
         self._capped = False
