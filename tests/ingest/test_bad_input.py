@@ -19,7 +19,9 @@ from filelock import FileLock
 
 from homes import many_turns
 from limits import can_mount, on_small_disk, plainly
+from outcrop.errors import BackendFailure
 from outcrop.ingest import pipeline
+from outcrop.store.embedded.write import Writer
 from projection import projection
 from world import WHOLE_DAY, Claude, Run, World
 
@@ -564,6 +566,39 @@ def test_a_write_that_fails_stops_a_run_and_loses_nothing(small_world: World, pa
     assert len(texts(small_world)) == 4 * (passing - 1)
     small_world.index()
     assert len(texts(small_world)) == 12
+
+
+def test_small_files_are_committed_together(small_world: World) -> None:
+    for letter in ("A", "B", "C"):
+        transcript(small_world, letter)
+    told = small_world.run("index", OUTCROP_FAULT="kill:after-commit")
+    assert told.code == -9
+    assert len(texts(small_world)) == 12
+
+
+def test_a_transaction_inside_another_is_undone_alone(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+
+    def failing(key: str) -> None:
+        with writer.transaction():
+            writer.set_meta(key, 1)
+            writer.name("Bash")
+            writer.take("event", 7)
+            raise BackendFailure(key)
+
+    with pytest.raises(BackendFailure):
+        failing("gone")
+    with writer.transaction():
+        writer.set_meta("kept", 1)
+        first = writer.take("event")
+        with pytest.raises(BackendFailure):
+            failing("undone")
+        with writer.transaction():
+            writer.set_meta("also kept", 1)
+        assert writer.take("event") == first + 1
+        assert writer.name("Read") == 1
+    assert [writer.meta(key) for key in ("gone", "kept", "undone", "also kept")] == [None, 1, None, 1]
+    writer.close()
 
 
 # The database
