@@ -36,6 +36,11 @@ class Rung(NamedTuple):
     beside: Query | None = None
     loose: bool = False
 
+    @property
+    def strict(self) -> bool:
+        """Whether all words must be there."""
+        return not self.loose and not self.route.endswith(Route.OR)
+
 
 def rungs(columns: Columns, speller: Speller, asked: Plan) -> Iterator[Rung]:
     """The rungs for a plan, the strictest first; words are spelt anew once the strict ones found nothing."""

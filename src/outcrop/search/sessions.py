@@ -139,7 +139,7 @@ class _Search:
         again = PageCursor(generation, self._revision, end, self._query.key)
         terms = rung.plan.terms if rung is not None else self._plan.terms
         return SessionPage(
-            self._told(page, rung),
+            self._told(gatherer, page, rung),
             cursors.write_page(again, self._snapshot.epoch) if len(ordered) > end else None,
             generation,
             self._capped,
@@ -276,11 +276,8 @@ class _Search:
         if untold:  # their words stand in several messages, or in the title
             if rung.loose:
                 rows |= {session: gathered.spare[session] for session in untold if session in gathered.spare}
-            elif rung.route.endswith(Route.OR):
+            elif not rung.strict:
                 rows |= gatherer.some_rows(rung.rows, untold, gathered.spare)
-            else:  # a message with some of the words tells of them, and counts less than one with all
-                some = gatherer.some_rows([self._columns.some(rung.plan)], untold)
-                rows |= {session: row._replace(score=0.0) for session, row in some.items()}
         left = untold - rows.keys() if rung.loose and gathered.bound else set()  # otherwise there is nothing of them
         if left and not lazily:
             rows |= gatherer.some_rows(rung.rows, left)
@@ -391,11 +388,15 @@ class _Search:
 
     # What is shown
 
-    def _told(self, page: list[_Found], rung: Rung | None) -> list[SessionHit]:
+    def _told(self, gatherer: Gatherer, page: list[_Found], rung: Rung | None) -> list[SessionHit]:
         ids = [item.card.id for item in page]
         where = cards.places(self._db, ids)
         origins = cards.origins(self._db, ids)
         rows = [item.row for item in page if item.row is not None]
+        if rung is not None and rung.strict and len(rows) < len(page):
+            # A message with some of the words tells of a session where they stand in several; it counts for nothing.
+            untold = [item.card.id for item in page if item.row is None]
+            rows += gatherer.some_rows([self._columns.some(rung.plan)], untold).values()
         shown = self._evidence.shown(rows, rung) if rung is not None else {}
         return [
             SessionHit(
