@@ -137,7 +137,6 @@ class Columns:
         self.names = () if self.talk else _NAMES
         self.wholes = (("talk", TALK_WEIGHT),) if self.talk else (("title", TITLE_WEIGHT), ("talk", TALK_WEIGHT))
         self.all = (*self.words, *self.names)
-        self.of_tools = () if self.talk else ("tool", *self.names[1:])
 
     # Messages
 
@@ -218,7 +217,7 @@ class Columns:
         return round(self.documents * (1 - lacking))
 
     def _word(self, word: str, stems: bool) -> _Word:
-        return _Word(self._said(word, stems), self._of_tools(word) if self.of_tools else None)
+        return _Word(self._said(word, stems), None if self.talk else self._of_tools(word))
 
     def _said(self, word: str, stems: bool) -> _Ways:
         """A word of prompts and answers, and its other forms: what holds the word, holds its stem."""
@@ -238,7 +237,7 @@ class Columns:
 
     def _named(self, ways: _Ways, field: str, word: str) -> _Ways:
         """The ways, with the word as a part of names."""
-        number = 0 if self.talk else self._frequency(field, word)
+        number = self._frequency(field, word) if field in self.names else 0
         if not number:
             return ways
         most = NAMES_WEIGHT * self._most_of(number)
