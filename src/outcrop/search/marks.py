@@ -40,6 +40,8 @@ class Looked:
         self._words, self._stems, self._pieces = tuple(map(fold, words)), stems, Words(map(fold, pieces))
         # A word's stem is its beginning but for a last "i" that was a "y".
         self._beginnings = Words([*self._words, *(stem.rstrip("i") for stem in stems if len(stem) > 2)])
+        self._known: dict[str, bool] = {}
+        """Of the words that were met."""
         self._phrase: re.Pattern[str] | None = None
         if phrase and len(words) > 1:
             side_by_side = r"[\W_]+".join(map(re.escape, self._words))
@@ -61,12 +63,17 @@ class Looked:
             stop = end
             while stop < len(folded) and folded[stop].isalnum():
                 stop += 1
-            if (
-                (stop == end and word in self._words)
-                or folded[start:stop] in self._words
-                or (self._stems and not self._stems.isdisjoint(analysis.stem().analyze(folded[start:stop])))
-            ):
+            standing = folded[start:stop]
+            found = self._known.get(standing)
+            if found is None:
+                found = self._known[standing] = self._is_looked_for(standing)
+            if found:
                 yield start, stop
+
+    def _is_looked_for(self, word: str) -> bool:
+        if word in self._words:
+            return True
+        return bool(self._stems) and not self._stems.isdisjoint(analysis.stem().analyze(word))
 
 
 def marked(text: str, looked: Looked) -> tuple[str, bool]:
