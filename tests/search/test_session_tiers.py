@@ -14,6 +14,7 @@ from tests.search.history import History, Line, assistant, user
 
 from outcrop.model import EventType
 from outcrop.search import columns, gather, plan, sessions
+from outcrop.search.events import EventQuery, search_events
 from outcrop.search.found import Refused, SessionPage, SessionSearch
 from outcrop.search.query import Tier, any_of, every
 from outcrop.search.sessions import search_sessions
@@ -190,6 +191,71 @@ def test_the_first_page_tells_that_more_may_match(store: EmbeddedStore, monkeypa
             assert isinstance(page, SessionPage)
             told.append(page.candidates)
     assert all(told)
+
+
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        ("run", ["please keep it running"] * 40 + ["run it"]),
+        ("gull", [f"gullTide{number}" for number in range(40)] + ["a gull"]),
+        ("alpha beta gamma delta", ["alpha", "beta", "gamma", "delta"] * 10),
+    ],
+)
+@pytest.mark.parametrize("everyday", [20_000, 5])
+def test_the_first_page_tells_so_of_other_forms_and_names_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str, lines: list[str], everyday: int
+) -> None:
+    monkeypatch.setattr(columns, "EVERYDAY", everyday)
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 30)
+    monkeypatch.setattr(sessions, "NEXT_SESSIONS", (4, 30))
+    history = History(tmp_path / "home")
+    for number, line in enumerate(lines):
+        history.add(f"s{number}", [user(f"{line} in the morning of day {number}", number)])
+    history.drain()
+    history.close()
+    opened = EmbeddedStore(history.home)
+    try:
+        page = search_sessions(opened, SessionSearch(query, limit=5))
+        assert isinstance(page, SessionPage)
+        assert page.candidates
+    finally:
+        opened.close()
+
+
+def test_nothing_is_missing_where_there_are_fewer_sessions_than_one_rung_looks_at(
+    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for common in (5000, 60, 0):
+        monkeypatch.setattr(columns, "COMMON", common)
+        monkeypatch.setattr(columns, "EVERYDAY", common)
+        for query in ("lamp", "lamp tide", "gull beacon quay x1 x2", "tides lamps"):
+            for limit in (1, 3, 20):
+                page = search_sessions(store, SessionSearch(query, limit=limit))
+                assert isinstance(page, SessionPage)
+                assert not page.candidates, (common, query, limit)
+
+
+@pytest.mark.parametrize("word", ["İstanbul", "İşlem", "Ǧazal", "bɪt", "ʀust", "⑴", "running"])
+def test_words_whose_letters_fold_twice_are_held_with_others(tmp_path: Path, word: str) -> None:
+    """Their stems are of the terms that the index has, which are not to be folded once more."""
+    history = History(tmp_path / "home")
+    history.add("both", [user(f"we say {word} harbour here, and {'much else ' * 9}", 1)])
+    for number in range(30):
+        history.add(f"harbour{number}", [user(f"harbour {number}", 10 + number)])
+    for number in range(3):
+        history.add(f"alone{number}", [user(f"{word} {word} {word} alone {number}", 100 + number)])
+    history.drain()
+    history.close()
+    opened = EmbeddedStore(history.home)
+    try:
+        page = search_sessions(opened, SessionSearch(f"{word} harbour", limit=5))
+        assert isinstance(page, SessionPage)
+        assert page.hits[0].card.native == "both"
+        events = search_events(opened, EventQuery(f"{word} harbour", (EventType.USER_INPUT,), 5))
+        assert events.hits[0].found.session.native == "both"
+        assert events.hits[0].score > 0.5
+    finally:
+        opened.close()
 
 
 def test_a_merge_between_two_pages_is_told(store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,15 +18,16 @@ from pathlib import Path
 import pytest
 from tests.search.history import History, Line, assistant, user
 
-from outcrop.errors import BackendFailure, TextIndexRebuilding
+from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.model import CONVERSATION, EVENT_TYPES, EventType
 from outcrop.search.events import EventHits, EventQuery, search_events
 from outcrop.store.embedded import analysis, text, text_fields
 from outcrop.store.embedded.coverage import TRICKLE
+from outcrop.store.embedded.database import open_for_writing
 from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.read import EmbeddedStore
 from outcrop.store.embedded.text import TextWriter, rebuild
-from outcrop.store.embedded.text_reader import TextReader
+from outcrop.store.embedded.text_reader import TextFailure, TextReader
 
 SEARCHABLE = tuple(kind for kind in EVENT_TYPES if kind is not EventType.UNKNOWN)
 HASH = "3f2a9c" * 10 + "0b1d"
@@ -577,3 +578,17 @@ def resident(path: Path) -> int:
     told = Path("/proc/self/smaps").read_text(encoding="utf-8").split(f"{path}\n", 1)[1]
     (line,) = re.findall(r"^Rss: +(\d+) kB", told, re.MULTILINE)[:1]
     return int(line) * 1024
+
+
+@pytest.mark.parametrize(("free", "told"), [(0, ResourceExhausted), (1 << 40, TextFailure)])
+def test_a_writer_that_died_on_a_full_disk_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, told: type[OutcropError]
+) -> None:
+    """The engine's thread finds no room; the next call hears only that it has ended."""
+    db = open_for_writing(tmp_path)
+    writer = TextWriter(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(free, 0, free))  # type: ignore[attr-defined]
+    with pytest.raises(told), writer._engine(db):
+        raise ValueError("An error occurred in a thread: 'An index writer was killed..'")
+    writer.close()
+    db.close()

@@ -28,10 +28,10 @@ from outcrop.search.query import (
     most_of,
     rarity,
     silent,
-    stem_of,
     term,
 )
 from outcrop.store.embedded import analysis
+from outcrop.store.embedded.analysis import stem_of
 from outcrop.store.embedded.text_fields import schema
 
 CONVERSATION = "conversation"
@@ -90,6 +90,11 @@ class _Word(NamedTuple):
 
     said: _Ways
     tools: _Ways | None
+
+    @property
+    def number(self) -> int:
+        """How many messages hold the word in some way, about."""
+        return self.said.number + (0 if self.tools is None else self.tools.number)
 
     @property
     def everyday(self) -> bool:
@@ -196,11 +201,15 @@ class Columns:
             most = max(
                 _lacking_one(word.most_said for word in asked), _lacking_one(word.most_of_tools for word in asked)
             )
-        matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
+        matching = 0  # it is counted, unless it may be left out
+        if most < inf:
+            matching = self._union(sum(self._frequency(field, word) for field in self.words) for word in loose)
         ways = [*(way for word in alternatives for way in word.any), *names]
         tiers.append(Tier(Query.boolean_query(_some(ways)), 1.0, False, most=most, matching=matching))
         if hardly := [way for word in alternatives for way in word.hardly]:
-            tiers.append(Tier(Query.const_score_query(any_of(hardly), _HARDLY), 1.0, False, most=_HARDLY))
+            matching = self._union(word.number for word in alternatives)
+            query = Query.const_score_query(any_of(hardly), _HARDLY)
+            tiers.append(Tier(query, 1.0, False, most=_HARDLY, matching=matching))
         return tiers
 
     def some(self, plan: Plan) -> Tier:

@@ -253,7 +253,7 @@ class Search:
     def _matches(parsed: Parsed, terms: list[str]) -> bool:
         """Whether a changed text still holds a unit: its exact words, its stem, or all its parts as beginnings."""
         have = set(terms)
-        stems = {stem for term in have for stem in analysis.stem().analyze(term)}
+        stems = set(map(analysis.stem_of, have))
         joined = " ".join(terms)
         return any(
             (unit.word is not None and (unit.word in have or unit.stem in stems))

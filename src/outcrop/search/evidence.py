@@ -62,7 +62,7 @@ class Evidence:
         phrase = rung.route in (Route.PHRASE, Route.TYPO_PHRASE)
         exact = phrase or rung.route in (Route.AND, Route.TYPO_AND)
         words = asked.terms if phrase else tuple(dict.fromkeys([*asked.terms, *(() if exact else asked.alternatives)]))
-        stems = frozenset() if exact else frozenset(stem for word in words for stem in analysis.stem().analyze(word))
+        stems = frozenset() if exact else frozenset(map(analysis.stem_of, words))
         pieces: list[str] = []
         for unit in asked.units:
             dense = analysis.is_dense(unit.typed)

@@ -118,8 +118,7 @@ class Gatherer(NamedTuple):
                     continue
                 query = inside(tier.query, "id", column(self.searcher, "id", [hit[1] for hit in scores.values()]))
             self.check()
-            counted = self.only is not None or not tier.matching
-            answer = self.searcher.search(query, most, count=counted)
+            answer = self.searcher.search(query, most)
             hits = answer.hits  # each look makes the list anew
             for score, address in hits:
                 key = (address.segment_ord, address.doc)
@@ -128,8 +127,7 @@ class Gatherer(NamedTuple):
                     scores[key] = (told, address)
             if len(hits) == most:
                 bound = max(bound, float(hits[-1][0]) * tier.factor)
-            about = tier.matching if len(hits) == most else len(hits)
-            matching = max(matching, _count(answer) if counted else about)
+            matching = max(matching, _count(answer))
         best = sorted((hit for hit in scores.values() if hit[0] >= bound), key=itemgetter(0), reverse=True)
         return _Best(best, bound, matching)
 

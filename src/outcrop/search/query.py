@@ -16,6 +16,7 @@ from tantivy import Occur, Query
 
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import analysis
+from outcrop.store.embedded.analysis import stem_of
 from outcrop.store.embedded.text_fields import ROLE_FIELD, TOOL_TYPES, schema
 
 MOST_UNITS = 48
@@ -135,7 +136,7 @@ def parse_excluding(text: str) -> Parsed:
 
 
 def word_unit(word: str) -> Unit:
-    return Unit(word, word, analysis.stem().analyze(word)[0])
+    return Unit(word, word, stem_of(word))
 
 
 def _units(atom: str) -> Iterable[Unit]:
@@ -450,8 +451,3 @@ def silent(query: Query) -> Query:
 def term(field: str, text: str, weight: float = 1.0) -> Query:
     query = Query.term_query(schema(), field, text, "freq")
     return query if weight == 1.0 else Query.boost_query(query, weight)
-
-
-def stem_of(word: str) -> str:
-    stems = analysis.stem().analyze(word)
-    return stems[0] if stems else word

@@ -283,7 +283,7 @@ class _Search:
             rows |= gatherer.some_rows(rung.rows, left)
             left = set()
         complete = gathered.complete and every and len(scores) <= most
-        self._capped = self._capped or (not complete and gathered.estimate > MOST_SESSIONS)
+        self._capped = self._capped or (not complete and min(gathered.estimate, self._sessions) > MOST_SESSIONS)
         found = [
             self._found(
                 session, rows.get(session), scores.get(session, 0.0), gathered.bound if session in left else 0.0

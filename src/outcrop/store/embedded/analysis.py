@@ -65,6 +65,17 @@ def stem() -> TextAnalyzer:
 
 
 @cache
+def _stemmer() -> TextAnalyzer:
+    return TextAnalyzerBuilder(Tokenizer.raw()).filter(Filter.stemmer("english")).build()
+
+
+def stem_of(term: str) -> str:
+    """What `stem` makes of the word that `exact` made this term of. To analyze the term anew would not do: folding
+    leaves some letters that lower or fold once more, or that are none (`bɪt` is `bIt`, `⑴` is `(1)`)."""
+    return _stemmer().analyze(term)[0]
+
+
+@cache
 def parts() -> TextAnalyzer:
     """For the terms that `name_terms` makes."""
     return _words(Tokenizer.whitespace()).build()

@@ -7,6 +7,7 @@ damaged, of another store or of another schema is built anew from the rows.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import time
 from collections import deque
@@ -20,7 +21,7 @@ from tantivy import Document, Index, IndexWriter
 from outcrop.errors import ResourceExhausted
 from outcrop.model import TYPE_CODE, EventType
 from outcrop.store.embedded import allocator, text_fields, text_files, text_merge
-from outcrop.store.embedded.database import CACHE_KIB, engine_errors
+from outcrop.store.embedded.database import CACHE_KIB, DISK_FULL, engine_errors
 from outcrop.store.embedded.mapped import Pages
 from outcrop.store.embedded.text_fields import CONVERSATION_CODES, Marker
 from outcrop.store.embedded.text_reader import FOLDER, TextFailure, engine_error, fits, is_engine_failure, stored_meta
@@ -42,6 +43,8 @@ PAGES_KIB = 8 * 1024
 """Of rows that stay in memory while many documents are made: sessions are read one after another, each once."""
 QUIET_MS = 60_000
 """A session of which nothing arrived for this long is quiet: its whole document is written."""
+FULL_BYTES = 16 * 1024 * 1024
+"""Left on a disk on which a part of an index may have found no room."""
 _READ_AT_ONCE = 500
 TAIL = 32
 """Documents up to which a small commit writes those of the small commits before it again, all into one segment.
@@ -383,6 +386,9 @@ class TextWriter:
             if not is_engine_failure(error):
                 raise
             failure = engine_error(error)
+            # What a thread of the engine that ended leaves behind says nothing of why it did.
+            if "writer was killed" in str(error) and shutil.disk_usage(self._folder).free < FULL_BYTES:
+                failure = ResourceExhausted(DISK_FULL)
             meta = stored_meta(connection)
             serving = meta.get("text_dir") if meta.get("text_next") else None
             if serving and not isinstance(failure, ResourceExhausted) and not self._intact(serving):
