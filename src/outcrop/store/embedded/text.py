@@ -387,7 +387,7 @@ class TextWriter:
                 raise
             failure = engine_error(error)
             # What a thread of the engine that ended leaves behind says nothing of why it did.
-            if "writer was killed" in str(error) and shutil.disk_usage(self._folder).free < FULL_BYTES:
+            if "writer was killed" in str(error) and self._is_full():
                 failure = ResourceExhausted(DISK_FULL)
             meta = stored_meta(connection)
             serving = meta.get("text_dir") if meta.get("text_next") else None
@@ -395,6 +395,12 @@ class TextWriter:
                 with _rows(connection):  # a damaged old index must not keep its successor from being built
                     _set(connection, text_dir=None)
             raise failure from error
+
+    def _is_full(self) -> bool:
+        try:
+            return shutil.disk_usage(self._folder.parent).free < FULL_BYTES
+        except OSError:  # the folder may be gone
+            return False
 
     def _intact(self, name: str) -> bool:
         """Whether the files of an index are what the engine wrote, and tell what it holds: it can go on serving."""
