@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,18 @@ WORDS = ["beacon", "harbour", "lamp", "gull", "tide", "quay"]
 COMMON = ["the lamp", "gull and tide"]
 
 
+@contextmanager
+def searched(history: History) -> Iterator[EmbeddedStore]:
+    """The store of a history that is complete."""
+    history.drain()
+    history.close()
+    opened = EmbeddedStore(history.home)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
     """Some hundred sessions of prompts, answers and outputs with the same few words in them."""
@@ -41,11 +54,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
             output = " ".join(chance.choices([*WORDS, "trace", "line", "lampTide"], k=chance.randint(1, 30)))
             lines.append(Line(EventType.TOOL_RESPONSE, output, 1000 * number + 10 * at + 5, tool="Bash"))
         history.add(f"s{number}", lines)
-    history.drain()
-    history.close()
-    opened = EmbeddedStore(home)
-    yield opened
-    opened.close()
+    with searched(history) as opened:
+        yield opened
 
 
 @pytest.fixture(autouse=True)
@@ -84,10 +94,7 @@ def test_parts_of_names_that_are_common_words_come_last(tmp_path: Path, monkeypa
     history.add("piped", [user("look", 2), Line(EventType.TOOL_RESPONSE, "gullTide", 3, tool="Bash")])
     for number in range(3):
         history.add(f"said{number}", [user(f"a gull and other birds, number {number}, in a longer text", 10 + number)])
-    history.drain()
-    history.close()
-    opened = EmbeddedStore(history.home)
-    try:
+    with searched(history) as opened:
         natives = {}
         for common in (5000, 2):
             monkeypatch.setattr(columns, "COMMON", common)
@@ -96,8 +103,6 @@ def test_parts_of_names_that_are_common_words_come_last(tmp_path: Path, monkeypa
             natives[common] = [hit.card.native for hit in page.hits]
         assert set(natives[2]) == set(natives[5000]) == {"named", "piped", "said0", "said1", "said2"}
         assert set(natives[2][3:]) == {"named", "piped"}
-    finally:
-        opened.close()
 
 
 def test_tiers_are_left_out_where_many_messages_hold_all_words(
@@ -130,10 +135,7 @@ def test_a_name_of_all_words_comes_before_some_of_the_words(tmp_path: Path, monk
                 f"a {word} in lampPost{number}, fogHorn{number} and rock.py, and much else that is told here at length"
             )
             history.add(f"{word}{number}", [user(said, 100 * at + number)])
-    history.drain()
-    history.close()
-    opened = EmbeddedStore(history.home)
-    try:
+    with searched(history) as opened:
         view = opened.text.view(opened.connection())
         assert view is not None
         asked = columns.Columns("all", view.searcher.doc_freq, view.documents, 121)
@@ -141,8 +143,6 @@ def test_a_name_of_all_words_comes_before_some_of_the_words(tmp_path: Path, monk
         rows = gather.Gatherer(view.searcher, None, set, lambda: None).rows(asked.either(planned), 20).rows
         assert len(rows) >= 20
         assert max(rows.values(), key=lambda row: row.score).session == 1
-    finally:
-        opened.close()
 
 
 @pytest.mark.parametrize("scope", ["all", "conversation"])
@@ -171,13 +171,8 @@ def test_question_words_find_nothing_by_themselves(tmp_path: Path, query: str) -
     history.add("lamp", [user("a lamp", 1)])
     for number in range(40):
         history.add(f"other{number}", [user(f"what is the weather with number {number}", 10 + number)])
-    history.drain()
-    history.close()
-    opened = EmbeddedStore(history.home)
-    try:
+    with searched(history) as opened:
         assert len(found(opened, query, "all", 20)) == 1
-    finally:
-        opened.close()
 
 
 def test_the_first_page_tells_that_more_may_match(store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,15 +206,10 @@ def test_the_first_page_tells_so_of_other_forms_and_names_too(
     history = History(tmp_path / "home")
     for number, line in enumerate(lines):
         history.add(f"s{number}", [user(f"{line} in the morning of day {number}", number)])
-    history.drain()
-    history.close()
-    opened = EmbeddedStore(history.home)
-    try:
+    with searched(history) as opened:
         page = search_sessions(opened, SessionSearch(query, limit=5))
         assert isinstance(page, SessionPage)
         assert page.candidates
-    finally:
-        opened.close()
 
 
 def test_nothing_is_missing_where_there_are_fewer_sessions_than_one_rung_looks_at(
@@ -244,18 +234,13 @@ def test_words_whose_letters_fold_twice_are_held_with_others(tmp_path: Path, wor
         history.add(f"harbour{number}", [user(f"harbour {number}", 10 + number)])
     for number in range(3):
         history.add(f"alone{number}", [user(f"{word} {word} {word} alone {number}", 100 + number)])
-    history.drain()
-    history.close()
-    opened = EmbeddedStore(history.home)
-    try:
+    with searched(history) as opened:
         page = search_sessions(opened, SessionSearch(f"{word} harbour", limit=5))
         assert isinstance(page, SessionPage)
         assert page.hits[0].card.native == "both"
         events = search_events(opened, EventQuery(f"{word} harbour", (EventType.USER_INPUT,), 5))
         assert events.hits[0].found.session.native == "both"
         assert events.hits[0].score > 0.5
-    finally:
-        opened.close()
 
 
 def test_a_merge_between_two_pages_is_told(store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch) -> None:

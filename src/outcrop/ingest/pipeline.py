@@ -178,7 +178,6 @@ class Pipeline:
                         done += found.stat.st_size
                         if progress is not None:
                             progress(found.file.path, done, total, summary.events)
-                faults.at("after-commit")
                 if pending >= DRAIN_EVENTS or (number == FIRST_FILES and pending):
                     self._settle_conversations()
                     pending, many = 0, True
@@ -317,6 +316,7 @@ class Pipeline:
                 if not self.writer.db.in_transaction:
                     raise
                 failure = error
+        faults.at("after-commit")
         if failure is not None:
             raise failure
 

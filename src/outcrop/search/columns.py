@@ -50,6 +50,7 @@ TYPED_FACTOR = 4.5
 _ROLES = ("user", "assistant")
 _NAMES = ("ident", "part")
 _MANY_SESSIONS = 1_000
+"""Sessions with a word that say something of it however few others there are."""
 _HARDLY = 1e-6
 """What a hit counts that comes after all others."""
 
@@ -190,10 +191,8 @@ class Columns:
         if len(plan.sequence) > 1:
             typed = (Occur.Must, silent(self.phrase(plan.sequence)))
             said = [way for word in alternatives for way in word.said.every]
-            inside = len(words) > 1 and len(plan.terms) <= LONGEST_SEQUENCE  # a longer query is cut
-            tiers.append(
-                Tier(Query.boolean_query([typed, *_some([*said, *names])]), TYPED_FACTOR, False, inside=inside)
-            )
+            whole = len(words) > 1 and len(plan.terms) <= LONGEST_SEQUENCE  # a longer query is cut
+            tiers.append(Tier(Query.boolean_query([typed, *_some([*said, *names])]), TYPED_FACTOR, False, inside=whole))
         if len(words) > 1 and of_tools:
             tiers.append(_all_of(of_tools, others))
         most = inf

@@ -28,9 +28,7 @@ class Evidence:
     def shown(self, rows: Sequence[Row], rung: Rung) -> dict[int, Shown]:
         """By session, the message that tells why it was found."""
         looked = self._looked(rung)
-        indexed = self._gatherer.events(rows)
-        events = self._snapshot.events_at([id for id, _ in indexed])
-        chosen = [events[id] for id, rev in indexed if id in events and events[id].rev == rev]
+        chosen = [event for _, event, current in self._events(rows) if current]
         settled = {event.session_id for event in chosen}
         for row in rows:  # the row is not any more what the index says
             if row.session not in settled and (event := self._other(rung, looked, row.session)) is not None:
@@ -46,16 +44,21 @@ class Evidence:
     def _other(self, rung: Rung, looked: Looked, session: int) -> EventRow | None:
         """The best message of a session that still matches."""
         rows = self._gatherer.best_of([*rung.rows, self._columns.some(rung.plan)], session, _ROWS_TRIED)
-        indexed = self._gatherer.events(rows)
-        events = self._snapshot.events_at([id for id, _ in indexed])
-        for id, rev in indexed:
-            if id not in events:
-                continue
-            event = events[id]
+        for _, event, current in self._events(rows):
             text = searched_text(event, self._snapshot.contents([event])[0])
-            if event.rev == rev or looked.spans(_searched(text, event)):
+            if current or looked.spans(_searched(text, event)):
                 return event
         return None
+
+    def _events(self, rows: Sequence[Row]) -> list[tuple[Row, EventRow, bool]]:
+        """The messages that are there, with their events, and whether these are still as they were indexed."""
+        indexed = self._gatherer.events(rows)
+        events = self._snapshot.events_at([id for id, _ in indexed])
+        return [
+            (row, events[id], events[id].rev == rev)
+            for row, (id, rev) in zip(rows, indexed, strict=True)
+            if id in events
+        ]
 
     def _looked(self, rung: Rung) -> Looked:
         asked = rung.plan
@@ -74,13 +77,11 @@ class Evidence:
 
     def stands(self, phrase: Sequence[str], rows: Sequence[Row]) -> list[Row]:
         """Those of the messages in which the tokens stand side by side, in this order."""
-        indexed = self._gatherer.events(rows)
-        events = self._snapshot.events_at([id for id, _ in indexed])
-        found = [(row, events[id]) for row, (id, _) in zip(rows, indexed, strict=True) if id in events]
-        contents = self._snapshot.contents([event for _, event in found])
+        found = self._events(rows)
+        contents = self._snapshot.contents([event for _, event, _ in found])
         return [
             row
-            for (row, event), content in zip(found, contents, strict=True)
+            for (row, event, _), content in zip(found, contents, strict=True)
             if stands(phrase, _searched(searched_text(event, content), event))
         ]
 

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from outcrop.search.texts import side_by_side
+
 LENGTH = 320
 _BEFORE = 60
 _MOST_MATCHES = 1000
@@ -120,24 +122,10 @@ def places(folded: str, words: Words) -> Iterator[tuple[int, int, str]]:
 
 
 def _sequence(folded: str, tokens: Sequence[str]) -> tuple[int, int] | None:
-    """Where the tokens stand first in this order with no word between. To compile a pattern costs more."""
+    """Where the tokens stand first in this order with no word between."""
     if not all(token in folded for token in tokens):
         return None
-    at = folded.find(tokens[0])
-    while at >= 0:
-        end = at + len(tokens[0])
-        for token in tokens[1:]:
-            gap = end
-            while end < at + LENGTH and end < len(folded) and not folded[end].isalnum():
-                end += 1
-            if end == gap or not folded.startswith(token, end):
-                break
-            end += len(token)
-        else:
-            if end - at <= LENGTH:
-                return at, end
-        at = folded.find(tokens[0], at + 1)
-    return None
+    return next(side_by_side(folded, tokens, LENGTH), None)
 
 
 def _window(folded: str, words: Words, phrases: Sequence[Sequence[str]]) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from outcrop import calls
 from outcrop.model import Content, EventRow, EventType
@@ -26,30 +26,31 @@ def stands(phrase: Sequence[str], text: str) -> bool:
     if not text.isascii():
         return stands_in(phrase, analysis.exact().analyze(analysis.normal(text)))
     lowered = text.lower()
-    if _side_by_side(phrase, lowered):
-        return True
+    for begin, end in side_by_side(lowered, phrase, len(lowered)):
+        if not lowered[max(0, begin - 1) : begin].isalnum() and not lowered[end : end + 1].isalnum():
+            return True
     # The index passes over endless words, so that the words around one stand side by side.
     if max(map(len, lowered.split()), default=0) <= analysis.LONGEST_TERM:
         return False
     return stands_in(phrase, analysis.exact().analyze(text))
 
 
-def _side_by_side(phrase: Sequence[str], lowered: str) -> bool:
-    """Whether the tokens stand in this order in a text of lower case letters with no other word between."""
-    end, first = len(lowered), phrase[0]
-    begin = lowered.find(first)
+def side_by_side(text: str, tokens: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
+    """(start, end) where the tokens stand in this order with no word between, in at most `longest` characters.
+
+    The first may begin and the last may end inside a word. To compile a pattern costs more.
+    """
+    begin = text.find(tokens[0])
     while begin >= 0:
-        at = begin + len(first)
-        if begin == 0 or not lowered[begin - 1].isalnum():
-            for token in phrase[1:]:
-                gap = at
-                while at < end and not lowered[at].isalnum():
-                    at += 1
-                if at == gap or not lowered.startswith(token, at):
-                    break
-                at += len(token)
-            else:
-                if at == end or not lowered[at].isalnum():
-                    return True
-        begin = lowered.find(first, begin + 1)
-    return False
+        at = begin + len(tokens[0])
+        for token in tokens[1:]:
+            gap = at
+            while at < begin + longest and at < len(text) and not text[at].isalnum():
+                at += 1
+            if at == gap or not text.startswith(token, at):
+                break
+            at += len(token)
+        else:
+            if at - begin <= longest:
+                yield begin, at
+        begin = text.find(tokens[0], begin + 1)

@@ -13,7 +13,7 @@ from tantivy import Index, Searcher
 
 from outcrop.errors import BackendFailure, OutcropError, ResourceExhausted, TextIndexRebuilding
 from outcrop.store.embedded import text_fields, text_merge
-from outcrop.store.embedded.database import engine_errors
+from outcrop.store.embedded.database import database_path, engine_errors
 from outcrop.store.embedded.text_fields import Marker
 
 FOLDER = "text"
@@ -51,7 +51,7 @@ class TextReader:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._rows = os.fspath(home / "outcrop.db")
+        self._rows = os.fspath(database_path(home))
         self._lock = threading.Lock()
         self._index: Index | None = None
         self._name: str | None = None

@@ -125,6 +125,8 @@ class Writer:
                 self._names = {}
                 if self.db.in_transaction:  # otherwise the engine has undone all of it
                     self.db.execute("ROLLBACK TO inside" if inside else "ROLLBACK")
+                    if inside:  # undone, it still is open
+                        self.db.execute("RELEASE inside")
                 self.tombstones.learn()
                 self.learn_names()
                 raise
